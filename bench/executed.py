@@ -33,10 +33,8 @@ PAGE = ROOT / "bench" / "gpucc.md"
 MARKS = "<!-- executed -->\n", "<!-- end of executed -->\n"
 
 
-class Llvm(Cuda):
+class Llvm(Cuda, frozen=True):
     """The back end for CUDA with every leaf as PTX."""
-
-    __slots__ = ()
 
     def leaf_code(self, leaf, analyses):
         """Return the code that the PTX back end has of a leaf."""

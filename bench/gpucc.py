@@ -66,10 +66,8 @@ ORDER = (
 EVERY = tuple(name for group in ORDER for name in group)
 
 
-class GenericPointers(Nvptx):
+class GenericPointers(Nvptx, frozen=True):
     """The device, with pointers into no memory in particular: what a front end for CUDA C++ makes."""
-
-    __slots__ = ()
 
     def shared_base(self, place):
         """Return the address of the dynamic shared memory, cast to a generic one."""

@@ -4,7 +4,7 @@
                             [--measured FOLDER]
 
 Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
-docstrings are left out, as nothing reads them, and the options of dataclasses).  Each is put into a copy of the
+docstrings are left out, as nothing reads them, and the options of classes).  Each is put into a copy of the
 tracked files and meets the tests of its own module (where it has none, those of the folder that execute its statement),
 then all quick tests that execute its statement, those of two minutes and those of ten, the shortest first, until one
 fails; that one must pass without the mutant.  All mutants meet the first of these stages before any meets the
@@ -161,7 +161,7 @@ def _contents(diff: str) -> str:
 
 
 class _Unannotated(ast.NodeTransformer):
-    """Takes away what never decides: annotations (postponed in all modules), docstrings, decorators."""
+    """Takes away what never decides: annotations (postponed in all modules), docstrings, decorators, class options."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for name in ("annotation", "returns"):
@@ -169,6 +169,8 @@ class _Unannotated(ast.NodeTransformer):
                 setattr(node, name, ast.Constant(None) if isinstance(node, ast.AnnAssign) else None)
         if hasattr(node, "decorator_list"):
             node.decorator_list = []
+        if isinstance(node, ast.ClassDef):
+            node.keywords = []
         return super().generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:

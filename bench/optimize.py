@@ -26,8 +26,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion

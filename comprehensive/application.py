@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from strategies.caching import with_cached_arrays
 from strategies.strategy import NotApplied, Strategy
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What one strategy did; ``span`` is where the program is at fault that it did not apply to."""
 
     sentence: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     """The version in the end, and the steps to it, one for each strategy in their order."""
 
     version: Version

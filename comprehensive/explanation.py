@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from comprehensive.case_discussion.order import ByCost, at_its_leaf
 from metafork.analysis.analyses import Analyses

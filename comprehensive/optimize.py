@@ -9,11 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
@@ -51,7 +53,6 @@ from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program, Version
 from metafork.ir.translation_unit import TranslationUnit
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import Between
 from strategies.caching import to_be_tried, with_cached_arrays
 from strategies.strategy import Remark, Strategy
@@ -207,7 +208,7 @@ def optimize(
     unit = contracted_unit(unit, everywhere=fma)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
-    analyses = Analyses(replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
+    analyses = Analyses(structs.replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
@@ -346,7 +347,7 @@ def _tree(
 def _without_targets_left_out(start: Start, counters: Sequence[Counter]) -> Start:
     """Return the start system without the targets of counters that were left out: no condition depends on them."""
     left_out = start.targets - {start.canonical[counter.symbol] for counter in counters}
-    return replace(
+    return structs.replace(
         start,
         machine={key: symbol for key, symbol in start.machine.items() if symbol not in left_out},
         constraints=tuple(c for c in start.constraints if not c.symbols & left_out),

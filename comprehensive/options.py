@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import prod
 from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
 
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.points import Number

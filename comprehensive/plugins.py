@@ -18,8 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 from evaluators.counter import Counter, details_of
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import FIELDS, SYMBOLS
 from strategies.strategy import Strategy
 
@@ -36,8 +37,7 @@ class PluginError(ValueError):
     """A plugin cannot be imported, or what it has is not what it is called; the message says which and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """What one module brings."""
 
     name: str
@@ -94,8 +94,8 @@ def _plugin(name: str, module: ModuleType) -> Plugin:
         _check_limit(name, one)
     for one in strategies:
         _must_have(name, "strategy", one, _STRATEGY)
-        if not is_dataclass(one):
-            raise PluginError(f"plugin {name}: strategy {one.name!r} is no dataclass")
+        if not isinstance(one, Struct) and not is_dataclass(one):
+            raise PluginError(f"plugin {name}: strategy {one.name!r} is neither a msgspec.Struct nor a dataclass")
     return Plugin(name, counters, strategies, targets)
 
 

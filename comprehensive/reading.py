@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
@@ -20,7 +22,6 @@ from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, IntConst, Program
 from metafork.ir.rewriting import substitute
 from metafork.ir.translation_unit import Function, TranslationUnit
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 
 ENDLESS = 1 << 40
@@ -51,8 +52,7 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             raise DiagnosticsError([_moved(one, endless, read.given) for one in others.diagnostics]) from None
 
 
-@dataclass(slots=True)
-class _Read:
+class _Read(Struct):
     """The extents that accesses say, and why others are not known, by the place of a function or of a schedule.
 
     ``given`` are those of parameters, by function and name; ``here`` those of variables at a function's schedules.

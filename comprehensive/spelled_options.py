@@ -1,15 +1,17 @@
 """Strategies with options: ``granularity{most_loops=1}`` is the strategy with that field changed.
 
-A strategy is a frozen dataclass; its fields that have a default, and that not every strategy has, are its options.
-They are integers, truth values (``true``, ``false``) or words.
+A strategy is a frozen ``msgspec.Struct``, or a frozen dataclass; its fields that have a default, and that not every
+strategy has, are its options.  They are integers, truth values (``true``, ``false``) or words.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from typing import Any, cast, get_type_hints
+
+from msgspec import NODEFAULT, Struct, structs
 
 from strategies.strategy import NO_OPTIONS, Strategy
 
@@ -59,25 +61,33 @@ def with_options(strategy: Strategy, text: str) -> Strategy:
     if not changed:
         return strategy
     shown = ",".join(f"{name}={_spelled(value)}" for name, value in changed.items())
-    if any(one.name == "name" and one.init for one in _fields(strategy)):
+    if "name" in _defaults(strategy):
         changed["name"] = f"{strategy.name}{{{shown}}}"
     try:
-        return cast(Strategy, replace(cast(Any, strategy), **changed))
+        return cast(Strategy, _replace(strategy)(cast(Any, strategy), **changed))
     except ValueError as error:
         raise OptionError(f"{strategy.name}: {error}; {_listed(strategy, known)}") from error
 
 
-def _fields(strategy: object) -> tuple[Field[Any], ...]:
-    return fields(strategy) if is_dataclass(strategy) else ()
+def _replace(strategy: object) -> Callable[..., object]:
+    return structs.replace if isinstance(strategy, Struct) else dataclasses.replace
+
+
+def _defaults(strategy: object) -> Mapping[str, object]:
+    """Return the default of each field that may be given another value."""
+    if isinstance(strategy, Struct):
+        return {one.name: one.default for one in structs.fields(strategy)}
+    described = dataclasses.fields(strategy) if dataclasses.is_dataclass(strategy) else ()
+    return {one.name: NODEFAULT if one.default is dataclasses.MISSING else one.default for one in described if one.init}
 
 
 def _options(strategy: Strategy) -> Mapping[str, Callable[[str], object]]:
     """Return the reader of each option's values."""
     types = get_type_hints(type(strategy))
     return {
-        one.name: _READERS[types[one.name]]
-        for one in _fields(strategy)
-        if one.init and one.default is not MISSING and one.name not in NO_OPTIONS and types[one.name] in _READERS
+        name: _READERS[types[name]]
+        for name, default in _defaults(strategy).items()
+        if default is not NODEFAULT and name not in NO_OPTIONS and types[name] in _READERS
     }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from comprehensive.options import machine_limits
 from comprehensive.systems.start import Start, within
 from comprehensive.systems.systems import System
@@ -11,7 +13,6 @@ from comprehensive.tree.schedule_tree import Leaf
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SUPPORTED, Between
 
 
@@ -21,8 +22,7 @@ def leaves_for_no_machine(start: Start, leaves: Sequence[Leaf], derived: Sequenc
     return tuple(leaf.id for leaf in leaves if not any(map(supported.admit, leaf.systems)))
 
 
-@dataclass(frozen=True, slots=True)
-class SupportedMachines:
+class SupportedMachines(Struct, frozen=True):
     """What holds on all machines between the supported presets: ``numbers`` of symbols, and what is ``known``.
 
     No solver is asked: a condition fails by ranges of symbols and premises that are added up, or nothing is said.

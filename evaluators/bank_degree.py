@@ -12,6 +12,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
 from evaluators.banks.simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
 from evaluators.counter import CounterValue, NotKnown
@@ -20,11 +22,9 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class BankDegree:
+class BankDegree(Struct, frozen=True):
     """Different words that a warp asks of one bank at once; accepted when at most the target ``D``."""
 
     name: str = "bank_degree"

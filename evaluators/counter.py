@@ -11,16 +11,16 @@ from enum import Enum
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import OwnLimit
 
 
-@dataclass(frozen=True, slots=True)
-class CounterValue:
+class CounterValue(Struct, frozen=True):
     """``numerator / denominator`` where every constraint of ``domain`` holds; the denominator is positive there.
 
     ``derived`` are the fresh symbols that the polynomials use beyond those of the program itself.  ``sampled`` says on
@@ -34,8 +34,7 @@ class CounterValue:
     sampled: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NotKnown:
+class NotKnown(Struct, frozen=True):
     """The evaluator cannot say, and why; the counter is then left out, with this note in the report."""
 
     reason: str
@@ -48,8 +47,7 @@ class Measure(Enum):
     REGISTERS_PER_BLOCK = "registers_per_block"
 
 
-@dataclass(frozen=True, slots=True)
-class Details:
+class Details(Struct, frozen=True):
     """What a counter may say of itself beside its value, in the attribute ``details``.
 
     ``unit`` stands behind its values in reports.  ``measure`` is what the dispatcher may measure in its place.

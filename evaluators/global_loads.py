@@ -15,6 +15,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
@@ -31,15 +33,13 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places, made
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.ptx.text.source import PtxError
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalLoads:
+class GlobalLoads(Struct, frozen=True):
     """Loads from global memory of a thread and a block; accepted when at most the target ``L``."""
 
     name: str = "global_loads"

@@ -11,13 +11,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.registers.model import NVCC_PASSES, NVCC_UNROLLS_BY
 from evaluators.sample_launch import executed
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
@@ -26,8 +27,7 @@ from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.ptx.text.source import PtxError
 
 
-@dataclass(frozen=True, slots=True)
-class Instructions:
+class Instructions(Struct, frozen=True):
     """Instructions of a warp; accepted when at most the target ``I``."""
 
     name: str = "instructions"

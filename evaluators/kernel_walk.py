@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover

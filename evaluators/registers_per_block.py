@@ -7,9 +7,11 @@ is a ceiling, so a derived symbol: ``B0*B1`` threads of 20 registers take ``640*
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers_per_thread import registers
@@ -18,11 +20,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class RegistersPerBlock:
+class RegistersPerBlock(Struct, frozen=True):
     """The counter; its limit is the machine's registers a thread-block may have, ``RB``."""
 
     name: str = "registers_per_block"

@@ -10,18 +10,18 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, Details, Measure, NotKnown
 from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses, NotCountedError
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
 
 
-@dataclass(frozen=True, slots=True)
-class RegistersPerThread:
+class RegistersPerThread(Struct, frozen=True):
     """The counter; its limit is the machine's most registers a thread, ``R``."""
 
     name: str = "registers_per_thread"

@@ -10,15 +10,15 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class SharedMemory:
+class SharedMemory(Struct, frozen=True):
     """Words of shared memory of a block; a resource, limited by ``Z``."""
 
     name: str = "shared_memory"

@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import ClassVar, Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.algebra.polynomial import ONE
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadsPerBlock:
+class ThreadsPerBlock(Struct, frozen=True):
     """Threads of a block; a resource, limited by ``T``.
 
     Where phases have different extents, each dimension counts as the largest of them.

@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Literal
 
+from msgspec import Struct
+
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups, phases
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRows:
+class WholeRows(Struct, frozen=True):
     """Iterations of the coarsened thread loop over those of whole groups: 1 where every thread has all of its rows.
 
     A ratio; strategies ask for it (``floors``), it takes no part in other ways.

@@ -19,7 +19,9 @@ has what an earlier iteration loaded is not assumed.  Stores go through, and eac
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
@@ -28,7 +30,6 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Facts
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 
 SECTOR_BYTES = 32
@@ -42,8 +43,7 @@ def _mark(kind: str, array: str = "") -> Polynomial:
     return Polynomial.symbol(f"{kind} {array}")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """What a block does; the sum of the first four is its work.
 
     ``arrays`` are the sectors of each array in global memory, the most and the fewest that its accesses may take.

@@ -17,11 +17,13 @@ serves these; nor where a box has far more elements than are read (a wavefront's
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from math import gcd, inf
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
@@ -38,13 +40,11 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from metafork.lazy_dataclass import dataclass
 from strategies.hints import bounded_loop_hint, wrapped_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy, caches
 
 
-@dataclass(frozen=True, slots=True)
-class Caching:
+class Caching(Struct, frozen=True):
     """Take every cached array out of shared memory.
 
     ``meta_schedule cache(a) {...}  -->  meta_schedule cache() {...}``.  Legal always: the kernel then reads and writes
@@ -85,8 +85,7 @@ def without_shared_memory(program: Program, taken_out: Sequence[str]) -> str:
     return "no shared memory"
 
 
-@dataclass(frozen=True, slots=True)
-class CachingChoice:
+class CachingChoice(Struct, frozen=True):
     """The program with its cached arrays chosen, and a remark on each array that says why."""
 
     program: Program
@@ -220,8 +219,7 @@ def _with_clause(remark: Remark, kept: Sequence[str]) -> Remark:
     return replace(remark, hint=f"add cache({', '.join((*kept, remark.subject))})")
 
 
-@dataclass(frozen=True, slots=True)
-class _Served:
+class _Served(Struct, frozen=True):
     """Why an array whose elements threads share has no use for shared memory, and by which access."""
 
     reason: str
@@ -249,8 +247,7 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
     return served if found is None else (*found, False)
 
 
-@dataclass(frozen=True, slots=True)
-class Growth:
+class Growth(Struct, frozen=True):
     """Which sizes grow with the data.
 
     ``data`` are the parameters that size an array, ``near`` the symbols that a block keeps small all the same: those of

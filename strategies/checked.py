@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import (
     Applied,
     Least,
@@ -26,8 +27,7 @@ from strategies.strategy import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """``strategy``, with every program that it makes checked.  ``apply`` raises ``InvariantError``."""
 
     strategy: Strategy

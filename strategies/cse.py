@@ -25,8 +25,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.available import AvailableExpressions, Site, with_site_replaced
@@ -60,7 +62,6 @@ from metafork.ir.rewriting import (
     names_of,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
 from strategies.strategy import Applied, Effect, NotApplied, Sign
@@ -72,8 +73,7 @@ MAX_REUSES = 500
 """Bound of the number of reuses in one program."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommonSubexpressions:
+class CommonSubexpressions(Struct, frozen=True):
     """The strategy; level 1 looks within basic blocks, level 2 along the dominator tree too."""
 
     level: int
@@ -108,8 +108,7 @@ class CommonSubexpressions:
 STRATEGIES = (CommonSubexpressions(1), CommonSubexpressions(2))
 
 
-@dataclass(frozen=True, slots=True)
-class _Reuse:
+class _Reuse(Struct, frozen=True):
     """``use`` takes the value of ``host``; ``rest`` are the terms of the use's sum that remain, with their signs.
 
     ``place`` is where among them the value goes; ``rest`` is empty where the value is all.

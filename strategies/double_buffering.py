@@ -18,18 +18,18 @@ shared memory is there, and without.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 
-@dataclass(frozen=True, slots=True)
-class DoubleBuffering:
+class DoubleBuffering(Struct, frozen=True):
     """Give windows of a block-level loop two buffers: ``tile  -->  tile[2]``."""
 
     name: str = "double_buffering"

@@ -30,9 +30,11 @@ after the other, so that a second application finds none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
@@ -62,7 +64,6 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import expression
 from strategies.hints import loop_hint, loop_name, loops_off_the_spine
 from strategies.loops.dependence import iterations_independent
@@ -74,8 +75,7 @@ from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spin
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 
-@dataclass(frozen=True, slots=True)
-class Granularity:
+class Granularity(Struct, frozen=True):
     """The strategy.  ``most_loops`` bounds how many loops join the grid."""
 
     name: str = "granularity"
@@ -114,8 +114,7 @@ class Granularity:
         return Applied(replace(version, program=program), notes, effect, remarks)
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A program with one granularity loop less; ``extent`` names the iterations that are blocks now."""
 
     program: Program
@@ -124,8 +123,7 @@ class Step:
     remark: Remark
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
+class _Candidate(Struct, frozen=True):
     """A program with a counted loop on its spine.
 
     ``origin`` names the loop in a sentence, ``subject`` by itself; it stands at ``span``.

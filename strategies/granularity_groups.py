@@ -30,8 +30,10 @@ of them: loops and conditions there may not depend on the grid variable; scalars
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
 from typing import ClassVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.loop_ranges import LoopKind
@@ -63,7 +65,6 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 from strategies.granularity import Step, reduced_once
 from strategies.loops.spine import shadowed_name
 from strategies.strategy import Applied, Effect, NotApplied
@@ -74,8 +75,7 @@ MOST_LOOPS = 2
 """Granularity loops that are taken: rows and columns of a thread's results."""
 
 
-@dataclass(frozen=True, slots=True)
-class GranularityGroups:
+class GranularityGroups(Struct, frozen=True):
     """Let a block take ``most`` neighbouring iterations of a granularity loop."""
 
     name: str = "granularity_groups"
@@ -179,8 +179,7 @@ def _in_threads(body: Body, variable: str, count: int, taken: set[str]) -> Body 
     return _Moved(variable, count, taken, assigned_variables(body)).body(body, {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Moved:
+class _Moved(Struct, frozen=True):
     variable: str
     count: int
     taken: set[str]

@@ -31,8 +31,10 @@ element sees its updates in the same order as before, and results are the same b
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -73,14 +75,12 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied, Remark
 
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarReplacement:
+class ScalarReplacement(Struct, frozen=True):
     """Keep elements that a loop updates in scalars.  It lowers the loads from global memory."""
 
     name: str = "scalar_replacement"
@@ -115,8 +115,7 @@ def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
+class _Counted(Struct, frozen=True):
     """A counted loop: it runs at all where ``condition`` holds of ``low``, and goes on as ``bounds`` say."""
 
     var: str
@@ -140,8 +139,7 @@ class _Counted:
         return substitute(self.condition, {self.var: self.low})
 
 
-@dataclass(slots=True)
-class _Rewriter:
+class _Rewriter(Struct):
     """Rewrites one program; ``arrays`` are those looked at, ``kept`` and ``missed`` say what was done and what not."""
 
     scope: Scope

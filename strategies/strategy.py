@@ -2,8 +2,8 @@
 
 A strategy proves its own legality; what is not proved is not applied.  It is idempotent, and it lowers (or leaves)
 every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).  It is a
-frozen dataclass; its fields beyond those of the protocol below, where they have a default, are its options
-(``granularity{most_loops=1}``).
+frozen ``msgspec.Struct`` (or dataclass); its fields beyond those of the protocol below, where they have a default, are
+its options (``granularity{most_loops=1}``).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
+from msgspec import Struct
+
 from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 Topic = Literal["shared memory", "registers", "grid", "constant memory"]
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(Struct, frozen=True):
     """An array or a loop that was taken up (into shared memory, into registers, into the grid) or was not, and why.
 
     ``subject`` names it (``x``, ``the loop over k``) and stands at ``span``; ``fault`` is the access or statement that
@@ -37,8 +37,7 @@ class Remark:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """What a strategy did to a leaf, in a few words: ``fewer registers``, more exactly ``level 2``.
 
     A leaf is named by the effects on it; a later one replaces an earlier one of the same ``what``.  Those that say
@@ -56,8 +55,7 @@ class Effect:
         return f"{self.what} ({self.detail})" if self.detail else self.what
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """The new version, and one sentence for the report that says what was done and by what proof.
 
     ``effect`` names leaves (by default the strategy's name does); ``remarks`` are for ``metafork explain``.
@@ -69,8 +67,7 @@ class Applied:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NotApplied:
+class NotApplied(Struct, frozen=True):
     """The strategy does not apply, or its legality is not proved; ``reason`` is for the report.
 
     ``span`` is the access, loop or declaration at fault, where one is; ``remarks`` are for ``metafork explain``.
@@ -81,8 +78,7 @@ class NotApplied:
     remarks: tuple[Remark, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sign:
+class Sign(Struct, frozen=True):
     """The paper's abbreviations for a strategy in traces (section 5), in the attribute ``sign``.
 
     ``applied`` stands where it was applied, ``left_out`` where it could have been and was not; ``denies`` is a

@@ -25,7 +25,9 @@ conflicts.  ``metafork.analysis.memory.structures`` says when it is legal.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.bank_degree import bank_accesses
 from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
@@ -35,7 +37,6 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
@@ -44,8 +45,7 @@ LINES = (Layout(), *(Layout("row", bits) for bits in range(1, 6)), Layout("rever
 """Layouts that are tried for what has one dimension."""
 
 
-@dataclass(frozen=True, slots=True)
-class SwizzleLayout:
+class SwizzleLayout(Struct, frozen=True):
     """Give structures to the registers of a warp, and each other tile of shared memory its best layout.
 
     ``tile[row][column]  -->  tile[row][column ^ (bits of row)]``

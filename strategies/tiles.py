@@ -18,8 +18,10 @@ limit asks for this strategy: its version is preferred where the order by cost f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
@@ -28,14 +30,12 @@ from metafork.analysis.memory.thread_use import used_once_along_rows, with_colum
 from metafork.analysis.memory.windows import Window
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 PADDED = Layout(padding=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Tiles:
+class Tiles(Struct, frozen=True):
     """``cache(a, c) { c[j][i] = a[i][j] }  -->  cache(c) { c[j][i] = a[i][j] }`` with rows of ``c`` of odd length."""
 
     name: str = "tiles"

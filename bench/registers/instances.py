@@ -16,13 +16,13 @@ import re
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
 import merit
 import oracle
 from corpus import ROOT
+from msgspec.structs import replace
 
 from comprehensive.emit import kernel_of
 from comprehensive.optimize import optimize

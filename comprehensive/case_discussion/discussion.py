@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Generic, cast
 
+from msgspec import structs
+
 from comprehensive.case_discussion.measurements import OUT_OF_TIME, Measurements
 from comprehensive.case_discussion.quintuple import (
     Case,
@@ -530,7 +532,7 @@ def _renumbered(tree: Tree, numbers: Mapping[int, int], shorter: bool) -> Tree:
                 return refuse
             if shorter and isinstance(refuse, Inconsistent):
                 return accept
-            return replace(tree, accept=accept, refuse=refuse)
+            return structs.replace(tree, accept=accept, refuse=refuse)
         case NoLeaf() | Inconsistent():
             return tree
 

@@ -10,8 +10,10 @@ in most cases.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import gcd
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from comprehensive.case_discussion.quintuple import Case, CounterOf
 from comprehensive.systems.signs import integral
@@ -25,13 +27,11 @@ from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 
 Values = Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Registers:
+class Registers(Struct, frozen=True):
     """What an instance takes: registers of a thread, and the threads of its warps, in symbols of the tree.
 
     ``threads`` may be more than there are where the tree has no symbol for the number of warps; ``None`` where nobody
@@ -48,8 +48,7 @@ class Registers:
         return None if self.threads is None else self.threads * self.per_thread
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterCount:
+class RegisterCount(Struct, frozen=True):
     """Counts the registers of instances in one tree, whose counters of registers are given (``None``: it has none).
 
     ``warps`` are the products that stand in the tree for the threads of the warps of a block.

@@ -13,9 +13,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import product, repeat
 from typing import Protocol
+
+from msgspec import Struct, structs
 
 from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at, placed
 from comprehensive.case_discussion.quintuple import Case, CounterOf
@@ -31,7 +33,6 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Strategy, by_itself, floors, least
 
@@ -59,8 +60,7 @@ Supported = Callable[[Sequence[DerivedSymbol], Mapping[str, Polynomial]], Admitt
 """Returns machines, given the derived symbols of a tree and what some symbols are."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
+class _Counted(Struct, frozen=True):
     """An instance to be: ``registers`` are ``None`` where the tree does not count them."""
 
     values: Mapping[str, int]
@@ -98,7 +98,9 @@ class InstanceMaker:
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
             wanted = not self.typical or leaf.id not in tree.for_no_machine
-            leaves.append(replace(leaf, instances=self._instances(case, leaf.kernel, count, said) if wanted else ()))
+            leaves.append(
+                structs.replace(leaf, instances=self._instances(case, leaf.kernel, count, said) if wanted else ())
+            )
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from comprehensive.case_discussion.quintuple import Precedence
 from evaluators.counter import NotKnown
 from evaluators.work import Work, work
@@ -19,12 +21,10 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.thread_use import with_column_conflicts
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Strategy, at_fork
 
 
-@dataclass(frozen=True, slots=True)
-class ByCost:
+class ByCost(Struct, frozen=True):
     """Compares what blocks do; ``symbols`` is the order in which parameters are printed."""
 
     analyses: Analyses

@@ -8,8 +8,10 @@ as yes.  The solver here is told only the start system and what the tree display
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import combinations
+
+from msgspec import Struct
 
 from comprehensive.case_discussion.quintuple import CounterOf, Outcome, StrategyOf, V
 from comprehensive.systems.points import Number
@@ -30,7 +32,6 @@ from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import NotApplied
 
 EFFORT = 4_000_000
@@ -53,8 +54,7 @@ class Check:
     leaves: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """A part of Start: a displayed system of a leaf, or one without a leaf (``leaf`` is 0)."""
 
     name: str
@@ -62,8 +62,7 @@ class Region:
     leaf: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """A tree to be judged: ``systems[n - 1]`` are the displayed systems of leaf n, ``facts`` the start system.
 
     ``facts`` hold the definitions of derived symbols too; ``real`` names the symbols that are not integers, ``names``

@@ -7,9 +7,11 @@ transform.  For real programs the protocols below are those of ``evaluators.coun
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, Literal, Protocol, TypeVar
+
+from msgspec import Struct
 
 from comprehensive.systems.points import Number
 from comprehensive.systems.systems import System
@@ -17,7 +19,6 @@ from comprehensive.tree.schedule_tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Effect, NotApplied
 
 V = TypeVar("V", bound=Hashable)
@@ -105,8 +106,7 @@ class StrategyOf(Protocol[V]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Precedence:
+class Precedence(Struct, frozen=True):
     """Whether a version goes before others where all of them are possible, and why, or why not."""
 
     first: bool
@@ -121,8 +121,7 @@ class OrderOf(Protocol[V_contra]):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One decision on a path: a counter accepted, or refused and the strategy then applied."""
 
     counter: str
@@ -177,8 +176,7 @@ class Case(Generic[V]):
     witness: Mapping[str, Number] | None = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome(Generic[V]):
+class Outcome(Struct, Generic[V], frozen=True):
     """The result of a discussion; leaf n of the tree is ``cases[n - 1]``."""
 
     root: Tree

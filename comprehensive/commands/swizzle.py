@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_diagnostics, read_source
 from comprehensive.signals import OutOfTimeError, until
-from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from metafork.ir.messages.source import Source
@@ -139,8 +139,7 @@ def command(
         context.exit(stopped)
 
 
-@dataclass(slots=True)
-class _Task:
+class _Task(Struct):
     """A run of the search, so that what it found outlives an interruption."""
 
     source: Source

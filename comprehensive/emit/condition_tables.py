@@ -8,12 +8,12 @@ factor, and a target n/d by multiplying every term with a power of d.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from math import lcm
+
+from msgspec import Struct, field
 
 from comprehensive.emit.identifiers import c_comment, c_string
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.lazy_dataclass import dataclass
 
 MAX_DEGREE = 15
 _RELATIONS = {"<=": "METAFORK_AT_MOST", "<": "METAFORK_LESS", "==": "METAFORK_EQUAL"}
@@ -27,8 +27,7 @@ class TabulationError(Exception):
     """A polynomial is outside of what the runtime evaluates: too many symbols, too high a degree, an unknown symbol."""
 
 
-@dataclass
-class ConditionTables:
+class ConditionTables(Struct):
     """Collects the tables of one schedule.  ``prefix`` starts their names; ``order`` ranks symbols in comments."""
 
     prefix: str

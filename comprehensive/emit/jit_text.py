@@ -7,9 +7,11 @@ tiles) it has not.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from importlib import resources
+
+from msgspec.structs import replace
 
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.emit.identifiers import c_string
@@ -76,7 +78,7 @@ def with_note(tree: ScheduleTree) -> ScheduleTree:
     ]
     said = f"NVRTC compiles kernels at run time, for any values of {', '.join(names)}"
     note = ("--jit", said if names else "no kernel: there are no static parameters")
-    return replace(tree, notes=(*tree.notes, note))
+    return dataclasses.replace(tree, notes=(*tree.notes, note))
 
 
 def _listed(leaf: Leaf) -> list[str]:

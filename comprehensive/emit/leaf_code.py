@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class LeafCode:
+class LeafCode(Struct, frozen=True):
     """``text`` is CUDA C++, or what a target prints in its place.
 
     ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR); ``whole`` is then the PTX

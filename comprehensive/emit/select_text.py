@@ -10,6 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import assert_never
 
+from msgspec import Struct
+
 from comprehensive.emit.checked_expressions import checked, int64_constant, within_type
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.identifiers import c_comment, c_string
@@ -29,7 +31,6 @@ from evaluators.counter import Measure
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Derived, Var, walk_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 
 _MEASURES = {
@@ -43,8 +44,7 @@ _NO_CONDITION = "{{NULL, 0}, METAFORK_AT_MOST, {NULL, 0}, NULL}"
 _NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
 
 
-@dataclass(frozen=True, slots=True)
-class SelectText:
+class SelectText(Struct, frozen=True):
     """The text, and how many values the vector has."""
 
     text: str

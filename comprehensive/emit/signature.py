@@ -7,16 +7,16 @@ and arrays in declaration order.  ``select`` takes the integers alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from comprehensive.emit.identifiers import safe_identifiers
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, Assign, Element, Program, Slot, expressions_of, walk_expression, walk_statements
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """The interface of one schedule.
 
     ``parameters``, ``values`` and ``arrays`` map names of the input to identifiers of the generated text; ``machine``,

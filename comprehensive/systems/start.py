@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from comprehensive.systems.points import Number
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
@@ -20,7 +21,6 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import Scope, program_facts
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SYMBOLS as LIMITS
 from metafork.runtime.machine import Between
 
@@ -56,8 +56,7 @@ class Limited(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(Struct, frozen=True):
     """The start system of one schedule and the symbols that it is about.
 
     ``data``, ``program`` and ``opaque`` are integer symbols of the input, ``serial`` those of ``program`` that are
@@ -68,12 +67,12 @@ class Start:
 
     data: tuple[str, ...]
     program: tuple[str, ...]
-    machine: Mapping[str, str] = field(hash=False)
+    machine: Mapping[str, str]
     constraints: tuple[Constraint, ...]
-    canonical: Mapping[str, str] = field(hash=False)
+    canonical: Mapping[str, str]
     derived: tuple[DerivedSymbol, ...] = ()
     targets: frozenset[str] = frozenset()
-    fixed: Mapping[str, Number] = field(hash=False, default_factory=dict)
+    fixed: Mapping[str, Number] = field(default_factory=dict)
     opaque: tuple[str, ...] = ()
     serial: frozenset[str] = frozenset()
     notes: tuple[tuple[str, str], ...] = ()

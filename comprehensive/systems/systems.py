@@ -10,8 +10,10 @@ reals first and then over the integers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
@@ -20,7 +22,6 @@ from metafork.algebra.polynomial import Constraint, Polynomial, equal
 from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from comprehensive.systems.solver import PathSolver
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 System = tuple[Constraint, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Consistency:
+class Consistency(Struct, frozen=True):
     """Whether a system has a solution; ``witness`` is an integer point of a consistent one where one was found."""
 
     verdict: Verdict

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct
 
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import Signs
@@ -13,23 +16,20 @@ from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import ParameterKind
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import SYMBOLS as LIMITS
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceDocument:
+class InstanceDocument(Struct, frozen=True):
     """An instance as ``Instance`` has it, without its program."""
 
     number: int
-    values: Mapping[str, int] = field(hash=False)
+    values: Mapping[str, int]
     kernel: str
-    counters: Mapping[str, CounterValue] = field(hash=False, default_factory=dict)
+    counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
     system: System = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LeafDocument:
+class LeafDocument(Struct, frozen=True):
     """A leaf as ``Leaf`` has it, without its program."""
 
     id: int
@@ -37,8 +37,8 @@ class LeafDocument:
     strategies: tuple[str, ...]
     trace: tuple[str, ...]
     kernel: str
-    counters: Mapping[str, CounterValue] = field(hash=False)
-    witness: Mapping[str, Number] | None = field(hash=False, default=None)
+    counters: Mapping[str, CounterValue]
+    witness: Mapping[str, Number] | None = None
     effects: tuple[str, ...] | None = None
     instances: tuple[InstanceDocument, ...] = ()
 
@@ -98,8 +98,7 @@ class ScheduleDocument:
         return value_text(value, self.order)
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDocument:
+class TreeDocument(Struct, frozen=True):
     """The trees of one file."""
 
     source: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from comprehensive.tree.schedule_tree import Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree
 
@@ -29,7 +31,7 @@ def without_leaves(tree: ScheduleTree, reasons: Mapping[int, str]) -> ScheduleTr
             case _:
                 return part
 
-    return replace(
+    return dataclasses.replace(
         tree,
         root=without(tree.root),
         leaves=tuple(_numbered(leaf, numbers[leaf.id]) for leaf in kept),

@@ -19,6 +19,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
 from comprehensive.tree.render import escape
 from comprehensive.tree.schedule_tree import (
@@ -33,14 +35,12 @@ from comprehensive.tree.schedule_tree import (
 )
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import PRESETS
 
 ASSETS = Path(__file__).parent / "assets"
 
 
-@dataclass(frozen=True, slots=True)
-class LeafSource:
+class LeafSource(Struct, frozen=True):
     """The texts of a leaf's kernel that the page shows side by side."""
 
     metafork: str

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import CounterValue, Measure
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import OwnLimit
 from strategies.strategy import Remark
 
@@ -22,20 +25,17 @@ AS_WRITTEN = "as written"
 """The title of a leaf whose program nothing changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeafReference:
+class LeafReference(Struct, frozen=True):
     """A child that is a leaf; ``leaf`` is its number, from 1, in the order of preference."""
 
     leaf: int
 
 
-@dataclass(frozen=True, slots=True)
-class Inconsistent:
+class Inconsistent(Struct, frozen=True):
     """A child at which no machine and no parameters arrive: its system has no solution."""
 
 
-@dataclass(frozen=True, slots=True)
-class NoLeaf:
+class NoLeaf(Struct, frozen=True):
     """A child without a leaf: ``reason`` names the violated limit and the strategies tried.
 
     ``system`` is the region where no leaf applies (within Start).  ``brief`` is the limit alone, for drawings; empty
@@ -47,8 +47,7 @@ class NoLeaf:
     brief: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """An inner node: ``condition`` holds on the accept edge, its negation on the refuse edge.
 
     ``strategy`` is the one applied on the refuse edge, ``None`` where there was none left.
@@ -65,8 +64,7 @@ class Node:
 Tree = Node | LeafReference | NoLeaf | Inconsistent
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """A kernel of a leaf for values of its static parameters; ``number`` is its place in the leaf, from 1.
 
     ``counters`` are the registers that it is estimated to take, where the tree counts them.  It runs where ``system``
@@ -74,10 +72,10 @@ class Instance:
     """
 
     number: int
-    values: Mapping[str, int] = field(hash=False)
+    values: Mapping[str, int]
     version: Version
     kernel: str
-    counters: Mapping[str, CounterValue] = field(hash=False, default_factory=dict)
+    counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
     system: tuple[Constraint, ...] = ()
 
 
@@ -111,8 +109,7 @@ def listed_text(listed: Sequence[tuple[str, Sequence[int]]]) -> str:
     return "; ".join(f"{name} = {', '.join(map(str, values))}" for name, values in listed)
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """One leaf: a version of the program and the systems under which it is chosen.
 
     ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order, and
@@ -129,8 +126,8 @@ class Leaf:
     strategies: tuple[str, ...]
     trace: tuple[str, ...]
     kernel: str
-    counters: Mapping[str, CounterValue] = field(hash=False)
-    witness: Mapping[str, int | Fraction] | None = field(hash=False, default=None)
+    counters: Mapping[str, CounterValue]
+    witness: Mapping[str, int | Fraction] | None = None
     effects: tuple[str, ...] = ()
     instances: tuple[Instance, ...] = ()
     static: bool = False
@@ -174,8 +171,7 @@ class CounterInfo:
     own: OwnLimit | None = None
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     """What a run did: inner nodes, paths that end in a leaf, leaves after merging, and the work behind them."""
 
     nodes: int = 0

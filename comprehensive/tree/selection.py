@@ -7,18 +7,17 @@ the other; all arithmetic is exact.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
 from fractions import Fraction
+
+from msgspec import Struct, field
 
 from comprehensive.systems.points import Number
 from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument
 from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
 from metafork.algebra.polynomial import Constraint
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
+class Violation(Struct, frozen=True):
     """A condition that does not hold at a point, with the numbers of its two sides."""
 
     condition: str
@@ -31,8 +30,7 @@ class Violation:
         return f"{self.condition} does not hold: {self.left} {opposite} {self.right}"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """The chosen leaf (0: none) at a point.
 
     ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
@@ -45,9 +43,9 @@ class Selection:
     leaf: int
     outside: tuple[Violation, ...] = ()
     region: str = ""
-    violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict, hash=False)
-    estimates: Mapping[str, Number] = field(default_factory=dict, hash=False)
-    derived: Mapping[str, Number] = field(default_factory=dict, hash=False)
+    violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict)
+    estimates: Mapping[str, Number] = field(default_factory=dict)
+    derived: Mapping[str, Number] = field(default_factory=dict)
     instance: InstanceDocument | None = None
     passed_over: InstanceDocument | None = None
     missed: tuple[Violation, ...] = ()

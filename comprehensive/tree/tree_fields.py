@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from msgspec import Struct
+
 from comprehensive.systems.points import Number
-from metafork.lazy_dataclass import dataclass
 
 MOST_CHARACTERS = 2**25
 """The size of a document that is still read."""
@@ -56,8 +57,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """A JSON value and where it stands; every method raises ``TreeFormatError`` where it is not what it should be."""
 
     raw: Any

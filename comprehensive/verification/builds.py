@@ -13,10 +13,11 @@ import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
 from pathlib import Path
 from signal import SIGILL, SIGTRAP
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
@@ -36,7 +37,6 @@ from comprehensive.verification.driver import (
 from comprehensive.verification.instrumented import instrumented
 from metafork.ir.arithmetic.math_functions import INEXACT
 from metafork.ir.translation_unit import Function, TranslationUnit
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import kernel_text
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
@@ -82,8 +82,7 @@ class Launch(NamedTuple):
     instance: int
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """What happened at one point.
 
     ``problem`` is empty where both programs gave the same arrays; ``reached`` are (schedule, parameters) to which the
@@ -94,10 +93,10 @@ class Run:
     """
 
     problem: str
-    launches: tuple[Launch, ...] = field(hash=False)
+    launches: tuple[Launch, ...]
     finished: bool = True
     reference_failed: bool = False
-    reached: tuple[tuple[str, dict[str, int]], ...] = field(default=(), hash=False)
+    reached: tuple[tuple[str, dict[str, int]], ...] = ()
     outside: tuple[str, ...] = ()
     serial: str = ""
 

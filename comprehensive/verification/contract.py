@@ -10,7 +10,9 @@ another text, the input's own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
 from metafork.ir.arithmetic.types import ScalarType
@@ -31,15 +33,13 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
 from metafork.ir.translation_unit import Schedule, TranslationUnit
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import PLAIN_C, Spelling, as_written, expression
 from metafork.printing.metafork_text import serial_text
 
 _CHECK = "metafork_inside"
 
 
-@dataclass(slots=True)
-class _Sites:
+class _Sites(Struct):
     """The places that are checked: what an access is called, and what to do where its index is low or high."""
 
     rows: list[tuple[str, str, str]] = field(default_factory=list)

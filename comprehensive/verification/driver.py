@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
 from comprehensive.emit.host.members import (

@@ -12,10 +12,12 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
 from random import Random
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
@@ -37,7 +39,6 @@ from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import Function
-from metafork.lazy_dataclass import dataclass
 
 POINTS = 50
 """Points a leaf, where so many exist."""
@@ -52,8 +53,7 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many units of it are done, and how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """How much is done: points a leaf, the seed, compilers at a time, seconds for all, targets of ``ptxas``.
 
     ``optimization`` is the level at which kernels are compiled (``-O0`` is quicker); ``dataflow_seconds`` stand behind
@@ -126,8 +126,7 @@ def verify(
     return _Run(result, options, code_of, progress or (lambda what, done, whole: None), remaining, found).run(directory)
 
 
-@dataclass(slots=True)
-class _Job:
+class _Job(Struct):
     """A point to run: the schedule's tree, the row of its leaf, and the line for the driver."""
 
     tree: ScheduleTree
@@ -136,8 +135,7 @@ class _Job:
     line: str
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     result: Result
     options: Options
     code_of: CodeOf

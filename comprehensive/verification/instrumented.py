@@ -7,7 +7,8 @@ is what the kernel computes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import OPERATORS, kind

@@ -10,10 +10,11 @@ than the leaf's, so that blocks walk it.  Everything is small enough to run in m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import product
 from math import lcm, prod
 from random import Random
+
+from msgspec import Struct
 
 from comprehensive.tree.schedule_tree import (
     Inconsistent,
@@ -30,7 +31,6 @@ from metafork.analysis.facts import Scope, program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Phase, walk_statements
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
@@ -78,13 +78,12 @@ Values = dict[str, int]
 Interval = tuple[int, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
+class Point(Struct, frozen=True):
     """Where a leaf is run: values of the schedule's parameters, a machine by field, and what is special about it."""
 
     leaf: int
-    parameters: Mapping[str, int] = field(hash=False)
-    machine: Mapping[str, int] = field(hash=False)
+    parameters: Mapping[str, int]
+    machine: Mapping[str, int]
     marks: frozenset[str] = frozenset()
 
     @property
@@ -99,8 +98,7 @@ class Point:
         return f"{parameters}; {machine}" if machine else parameters
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(Struct, frozen=True):
     """A constraint, compiled: ``value <= 0`` (or ``<``, ``==``) without a machine symbol, else a bound for one.
 
     With ``symbol``, the constraint is ``factor*symbol + value`` compared with 0; ``symbol`` is empty where there is no

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from typing import Any
+
+from msgspec import Struct, field
 
 from comprehensive.case_discussion.properties import Check
 from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
-from metafork.lazy_dataclass import dataclass
 
 FORMAT, VERSION = "metafork-verification", 1
 CHECKS = ("guards", "resources", "code", "races", "dataflow")
@@ -24,8 +24,7 @@ DEVICE = "device"
 NO_LEAF = "it has no leaf: nothing satisfies all that it assumes"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what.
 
     ``strategies`` are those of the leaf, ``title`` says what it does.
@@ -46,8 +45,7 @@ class Failure:
         return f"{place}: {self.check}{where}: {self.message}"
 
 
-@dataclass(slots=True)
-class LeafResult:
+class LeafResult(Struct):
     """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
 
     ``title`` says what it does.  ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says
@@ -83,8 +81,7 @@ class LeafResult:
         return self.not_run or self.left_out or (f"instance {idle} never ran" if self.points and idle else "")
 
 
-@dataclass(slots=True)
-class Verification:
+class Verification(Struct):
     """The whole result; ``complete`` is false where the time limit cut it short."""
 
     source: str

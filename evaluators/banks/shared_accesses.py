@@ -8,7 +8,9 @@ symbols and in parameters.  The lowering makes the same accesses of the same pla
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
 from metafork.analysis.analyses import Analyses
@@ -24,7 +26,6 @@ from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program
-from metafork.lazy_dataclass import dataclass
 
 THREADS = ("thread.x", "thread.y", "thread.z")
 """Symbols of the thread variables; no names of C."""
@@ -32,16 +33,14 @@ ROW, COLUMN = "copy.row", "copy.column"
 """Symbols of where a thread stands in rows that all threads walk as one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LineWalk:
+class LineWalk(Struct, frozen=True):
     """A walk along rows of one ``length``: ``ROW`` and ``COLUMN`` are quotient and remainder of the place by it."""
 
     place: Polynomial
     length: Polynomial
 
 
-@dataclass(frozen=True, slots=True)
-class SharedAccess:
+class SharedAccess(Struct, frozen=True):
     """One access of all threads of a block to one tile.
 
     Element (row, column) of a tile with so many ``columns`` is accessed; what has one dimension

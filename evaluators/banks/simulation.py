@@ -16,6 +16,7 @@ from itertools import product
 from typing import assert_never
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from evaluators.banks.shared_accesses import COLUMN, ROW, THREADS, SharedAccess
@@ -27,7 +28,6 @@ from metafork.analysis.memory.tile_layout import BANKS, WORD, line_shift, movabl
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import ParameterKind, Program
-from metafork.lazy_dataclass import dataclass
 
 WARP = 32
 THREAD_LIMIT = 1024
@@ -48,8 +48,7 @@ class UnknownDegreeError(Exception):
     """The degree of an access is neither proved nor can it be simulated; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Struct, frozen=True):
     """What the listed shapes of a program are made of."""
 
     program: Program

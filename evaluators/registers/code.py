@@ -11,7 +11,8 @@ from enum import Enum, auto
 from functools import cache
 from typing import TypeAlias
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.text.syntax import Operand
 
 
@@ -38,8 +39,7 @@ _WAITS = frozenset({"bar", "barrier", "call"})
 _QUOTIENTS = frozenset({"div", "rem", "sqrt", "rcp"})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Form:
+class Form(Struct, frozen=True, eq=False):
     """What an opcode with its modifiers says, found out once for each.
 
     ``loads`` and ``stores`` are those of memory, arguments are none; ``space`` is the state space that an access names,
@@ -85,8 +85,7 @@ def form(opcode: str, modifiers: tuple[str, ...]) -> Form:
     )
 
 
-@dataclass(slots=True, eq=False)  # frozen, each would take four times as long to make
-class PtxInstruction:
+class PtxInstruction(Struct, frozen=True, eq=False):
     """One instruction: the registers it defines and uses; ``address`` are the used ones that form an address.
 
     ``special`` are the special registers it reads; ``cached`` tells that it loads through the read-only cache, where it
@@ -117,16 +116,14 @@ _SPACES = frozenset({"param", "const", "global", "local", "shared"})
 _APPROXIMATE = frozenset({"approx", "full"})
 
 
-@dataclass(frozen=True, slots=True)
-class PtxBlock:
+class PtxBlock(Struct, frozen=True):
     """Instructions that run one after the other, and the positions of the blocks that may follow."""
 
     instructions: tuple[PtxInstruction, ...]
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PtxCode:
+class PtxCode(Struct, frozen=True):
     """The blocks of a kernel in the order of the text, the names of its registers, and their bytes (0: predicates)."""
 
     blocks: tuple[PtxBlock, ...]

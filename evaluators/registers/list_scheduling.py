@@ -9,8 +9,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from evaluators.registers.operations import Operation, Operations
-from metafork.lazy_dataclass import dataclass
 
 
 def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
@@ -52,8 +53,7 @@ def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Dependences:
+class Dependences(Struct, frozen=True):
     """What every schedule of a region's operations needs to know.
 
     Of each operation: ``followers``, those that wait for it; ``missing``, for how many it waits; ``rank``, its place

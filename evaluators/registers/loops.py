@@ -13,10 +13,11 @@ import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.registers.code import PtxBlock, PtxInstruction
-from metafork.lazy_dataclass import dataclass
 from metafork.ptx.text import graph
 from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.syntax import Immediate, Name, Operand
@@ -41,8 +42,7 @@ UNKNOWN = 0
 """The number of iterations of a counted loop that is no constant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loops:
+class Loops(Struct, frozen=True):
     """``members`` maps the header of each natural loop to its blocks, ``position`` a block to its place in reverse
     postorder; blocks that cannot be reached are in neither."""
 
@@ -70,8 +70,7 @@ def natural_loops(blocks: Sequence[PtxBlock]) -> Loops:
     return Loops(members, {block: index for index, block in enumerate(order)})
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """A loop whose blocks follow each other, from the header on, and that is left at one place.
 
     Blocks that a condition skips stand between the others; the branches to them are no part of the body, and what they

@@ -20,11 +20,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
 from functools import cache
 from importlib.resources import files
 from math import exp, log
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict, fields, replace
 
 from evaluators.registers.code import Slow, liveness
 from evaluators.registers.pressure import accesses, hoisted, weights
@@ -34,7 +36,6 @@ from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, leaf_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
@@ -52,8 +53,7 @@ _TARGET = "sm_75"
 _FORMAT, _VERSION = "metafork-register-model", 5
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """What is counted on one kernel.
 
     ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
@@ -163,8 +163,7 @@ def _counted(subject: tuple[str, bool], _: object) -> Terms:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterModel:
+class RegisterModel(Struct, frozen=True):
     """The logarithm of the scale, and the exponents in the order of ``NAMES``."""
 
     log_scale: float

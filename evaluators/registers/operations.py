@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 
+from msgspec import Struct
+
 from evaluators.registers.code import Form, PtxInstruction
-from metafork.lazy_dataclass import dataclass
 
 # Cycles until a result is there; in proportion to each other, all that matters.
 _LATENCIES = {"st": 1, **dict.fromkeys(("cvt", "cvta", "ex2", "lg2", "sin", "cos"), 12)}
@@ -28,8 +29,7 @@ _EXTENSIONS = frozenset({("u32", "u64"), ("u64", "u32"), ("s64", "s32"), ("u32",
 _SCALES = {"mul": "wide", "shl": "b64", "cvt": "s64"}
 
 
-@dataclass(slots=True, eq=False)
-class Operation:
+class Operation(Struct, eq=False):
     """``instruction`` says what it does; ``defines`` and ``uses`` are numbers of values."""
 
     instruction: PtxInstruction
@@ -38,8 +38,7 @@ class Operation:
     latency: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(Struct, frozen=True):
     """The operations of a region, the values that live after it, and the registers that each value takes."""
 
     sequence: list[Operation]
@@ -47,8 +46,7 @@ class Operations:
     weight: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """What becomes of an instruction: found out once for each form.
 
     ``passes``: it hands on its operand; ``extends``: it only tells the width of a value; ``offsets``: it may add a

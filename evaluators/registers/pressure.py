@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from evaluators.registers.code import Form, Liveness, PtxCode, PtxInstruction, live_before, liveness
 from evaluators.registers.loops import natural_loops
-from metafork.lazy_dataclass import dataclass
 
 _UNIFORM_REGISTERS = frozenset({"%ctaid", "%ntid", "%nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.
@@ -23,8 +24,7 @@ _PRODUCTS = frozenset({"mul", "mad"})
 _TO_NARROW = frozenset({"cvt.u32.u64", "cvt.u16.u64"})
 
 
-@dataclass(frozen=True, slots=True)
-class Accesses:
+class Accesses(Struct, frozen=True):
     """How many instructions load, store, and access shared memory."""
 
     loads: int

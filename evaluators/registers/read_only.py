@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
 from metafork.ptx.text.syntax import Address

@@ -23,6 +23,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from msgspec import Struct
+
 from evaluators.registers.code import Liveness, PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
 from evaluators.registers.list_scheduling import dependences, scheduled
 from evaluators.registers.loops import (
@@ -36,7 +38,6 @@ from evaluators.registers.loops import (
 )
 from evaluators.registers.operations import Operations, in_order, operations
 from evaluators.registers.pressure import weights
-from metafork.lazy_dataclass import dataclass
 
 ALL_WARPS = 32
 BUDGET = 28
@@ -54,8 +55,7 @@ _UNROLLS_BY = 4
 _MOST_UNROLLED = 52
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Straight-line code, the registers that live before and after it, and whether it is a loop unrolled by four.
 
     ``varying``: for a loop without what is the same in all iterations.
@@ -68,8 +68,7 @@ class Region:
     varying: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Arrangement:
+class Arrangement(Struct, frozen=True):
     """What is counted on the regions of a kernel.
 
     ``wanted``: registers as the text of the module says; ``loads``: the most loads in one region, loops not unrolled

@@ -12,14 +12,14 @@ tried from the smallest on, and coefficients from integers on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, islice, product
 from math import ceil, floor, lcm, prod
 
+from msgspec import Struct, field
+
 from metafork.algebra.polynomial import Polynomial
-from metafork.lazy_dataclass import dataclass
 
 SLACK = 2
 """How far above the integer the polynomial may be at a listed point."""
@@ -70,8 +70,7 @@ def upper_bound(points: Sequence[Mapping[str, int]], values: Sequence[int], slac
     return problem.neatest([problem.thinned(everything)])
 
 
-@dataclass(frozen=True)
-class _Problem:
+class _Problem(Struct, frozen=True, dict=True):
     """Which coefficients of some terms, beside a constant, keep the sums between the values and ``slack`` above."""
 
     names: Sequence[str]

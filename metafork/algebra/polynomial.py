@@ -8,11 +8,9 @@ and a computer algebra system would spend its time on finding common rings; ``to
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
-
-from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from sympy import Poly

@@ -8,16 +8,16 @@ there holds over the integers too), then over the integers for a counterexample.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from enum import Enum
 from random import Random
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.ranges import Box, Counted, stays_within
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.lazy_dataclass import dataclass
 
 
 class Verdict(Enum):
@@ -28,8 +28,7 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """A verdict with its ground: the counterexample of a NO, the reason of an UNKNOWN."""
 
     verdict: Verdict
@@ -244,8 +243,7 @@ Question: TypeAlias = tuple[tuple[Constraint, ...], Constraint, int]
 """Premises, goal and effort."""
 
 
-@dataclass(slots=True)
-class Answers:
+class Answers(Struct):
     """Z3's answers of one run: several provers ask the same question, and it is put once.
 
     Each question has a context of its own: what Z3 was asked before does not change its answer.

@@ -11,14 +11,14 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
-from metafork.lazy_dataclass import dataclass
 
 DerivedKind = Literal["floor", "ceiling", "maximum", "minimum"]
 
 
-@dataclass(frozen=True, slots=True)
-class DerivedSymbol:
+class DerivedSymbol(Struct, frozen=True):
     """An integer defined by polynomials in earlier symbols.
 
     ``floor`` and ``ceiling`` have two operands, numerator and denominator (numerator >= 0, denominator >= 1 are
@@ -82,8 +82,7 @@ def _factor(text: str) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
-@dataclass(frozen=True, slots=True)
-class Extremum:
+class Extremum(Struct, frozen=True):
     """The least (``minimum``) or largest of polynomials; of one polynomial, both."""
 
     kind: Literal["maximum", "minimum"]
@@ -94,15 +93,13 @@ class Extremum:
         return self.operands if self.kind == kind or len(self.operands) == 1 else None
 
 
-@dataclass(frozen=True, slots=True)
-class AtMost:
+class AtMost(Struct, frozen=True):
     """An integer that is at most each of some polynomials, and need not be any of them."""
 
     operands: tuple[Polynomial, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wrap:
+class Wrap(Struct, frozen=True):
     """``value mod period``: at least 0, and less than the period, which is at least 1."""
 
     value: Polynomial

@@ -11,8 +11,10 @@ A run is for one kind of hardware: counters and strategies ask here how wide war
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import replace
 from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Answers, Prover
@@ -23,7 +25,6 @@ from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 from metafork.ir.mapping import UNMAPPED
 from metafork.ir.program import Program
-from metafork.lazy_dataclass import dataclass
 
 S = TypeVar("S", bound=Hashable)
 T = TypeVar("T")
@@ -40,8 +41,7 @@ class NotCountedError(Exception):
     """The registers of a kernel are not known; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct, frozen=True):
     """What counters ask of a kind of GPU beside the limits of a machine.
 
     ``warp_size`` threads run together, and registers are handed out to as many.  ``count_registers`` counts those of a
@@ -113,8 +113,7 @@ class Analyses:
         return id(known[1])
 
 
-@dataclass(frozen=True, slots=True)
-class _Raised:
+class _Raised(Struct, frozen=True):
     """What an analysis raised instead of a result."""
 
     error: Exception

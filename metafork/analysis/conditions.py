@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
 from metafork.analysis.facts import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
-from metafork.lazy_dataclass import dataclass
 
 Case = tuple[Constraint, ...]
 """A conjunction."""
@@ -22,8 +23,7 @@ MOST_CASES = 8
 """Cases of one choice that is made of several; a condition that needs more says nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """``choices`` hold, one case of each; ``exact`` where they say all that the condition says."""
 
     choices: tuple[Choice, ...]

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     Assign,
@@ -23,14 +25,12 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, variables
-from metafork.lazy_dataclass import dataclass
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "==": "=="}
 """What ``a op b`` is called from the other side."""
 
 
-@dataclass(frozen=True, slots=True)
-class CountedLoop:
+class CountedLoop(Struct, frozen=True):
     """A loop seen as a count.
 
     ``step`` is what the variable grows by, or with ``down`` what it falls by.  ``conditions`` are those conjuncts of

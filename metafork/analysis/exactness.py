@@ -9,7 +9,8 @@ that counts on the wrap-around) becomes no condition; the value is then not know
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.symbols import AtMost, Extremum
 from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
-from metafork.lazy_dataclass import dataclass
 
 _OTHER: dict[Literal["maximum", "minimum"], Literal["maximum", "minimum"]] = {
     "maximum": "minimum",
@@ -177,8 +178,7 @@ def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> A
     return AtMost(operands) if operands else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(Struct, frozen=True):
     """One reading of an expression; an operand that is no known polynomial is one unknown integer everywhere in it."""
 
     unknown: dict[Expr, Polynomial]

@@ -16,9 +16,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
 from math import ceil, floor
 from typing import Protocol, TypeVar
+
+from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
@@ -48,13 +49,11 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """``values``: every parameter and derived scalar as a polynomial; ``constraints`` hold whenever the nest runs.
 
     ``opaque`` are derived scalars whose definition is no polynomial and no quotient; of these symbols it is only
@@ -62,11 +61,14 @@ class Facts:
     derived scalars, and signed arithmetic without overflow before the schedule, say besides.
     """
 
-    values: Mapping[str, Polynomial] = field(hash=False)
+    values: Mapping[str, Polynomial]
     derived: tuple[DerivedSymbol, ...]
     constraints: tuple[Constraint, ...]
     opaque: frozenset[str]
     limits: tuple[Constraint, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.derived, self.constraints, self.opaque, self.limits))
 
 
 def _integral(value: Polynomial) -> bool:

@@ -11,19 +11,19 @@ Every symbol is a non-negative integer; a value that may be negative is the diff
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from math import floor
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import Wrap
 from metafork.analysis.facts import Scope
 from metafork.analysis.wraps import wrap_of
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
+class Hidden(Struct, frozen=True):
     """One value: its ``symbols``, and those that it is a function of, parameters and derived scalars left out.
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.

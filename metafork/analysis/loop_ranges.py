@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.analysis.counted_loops import MIRRORED, CountedLoop, counted_loop
@@ -17,7 +19,6 @@ from metafork.analysis.extrema import extremum_of
 from metafork.analysis.facts import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import Binary, Break, Expr, For, Var, walk_statements
-from metafork.lazy_dataclass import dataclass
 
 FARTHEST = 8
 """An index that is clamped by more than so much is not followed."""
@@ -32,8 +33,7 @@ class LoopKind(Enum):
     SERIAL = "serial"
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRange:
+class LoopRange(Struct, frozen=True):
     """A loop symbol and its range ``0 <= var < trips``; ``trips`` is ``None`` where it is no known polynomial.
 
     ``inside`` are constraints that hold of it besides.  ``dense`` is false where the symbol does not take every value
@@ -76,8 +76,7 @@ def all_run(loops: Sequence[LoopRange], prover: Prover) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class CountedRange:
+class CountedRange(Struct, frozen=True):
     """A counted loop with its range; ``left_early`` where its conditions may end it before the range does."""
 
     variable: str
@@ -117,8 +116,7 @@ def _rank(scope: Scope, trips: Polynomial | None) -> tuple[bool, int, int, str]:
     return False, len(trips.symbols - scope.constants), degree, trips.text()
 
 
-@dataclass(slots=True)
-class _Reading:
+class _Reading(Struct):
     """Reads the conditions of one loop, its variable being ``low`` at first, the extremum of ``lows``."""
 
     scope: Scope

@@ -11,7 +11,9 @@ the same name, so that every loop symbol starts at 0.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
@@ -50,11 +52,9 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import private_arrays
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """A condition that held (or, with ``truth`` false, did not) where an access stands, and what it says.
 
     ``lasts``: it held in all iterations of the loop around it until then, which it ends otherwise.
@@ -90,8 +90,7 @@ class Guard:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """One access.  ``indices`` hold ``None`` where an index is no known polynomial.
 
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape

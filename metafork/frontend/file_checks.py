@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from metafork.frontend.text.clauses.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import begins
@@ -12,7 +14,6 @@ from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS,
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import TokenKind
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 _OF_THE_DISPATCH = frozenset(
     f"metafork_{word}"
@@ -37,8 +38,7 @@ _BEFORE_STATEMENT = frozenset({"{", "}", ";", ")", ":", "else", "do"})
 """What stands in front of a statement."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileChecks:
+class FileChecks(Struct, frozen=True):
     """Checks of one preprocessed file; each reports what it finds, or raises ``RefusedError``."""
 
     preprocessed: Preprocessed

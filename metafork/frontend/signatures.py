@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import Variable, declared
@@ -27,7 +29,6 @@ from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import Function, FunctionParameter
-from metafork.lazy_dataclass import dataclass
 
 
 def callers(
@@ -46,8 +47,7 @@ def callers(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Signatures:
+class Signatures(Struct, frozen=True):
     """Reads the declarations of one file's functions; ``returning`` are those that return an expression."""
 
     source: Source

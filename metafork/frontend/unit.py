@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from metafork.frontend.file_checks import FileChecks
 from metafork.frontend.host.callee_bodies import HostCallees

@@ -20,8 +20,9 @@ bits, wherever it runs.  Nothing else is ever contracted.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (

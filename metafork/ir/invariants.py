@@ -25,8 +25,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.atomic_updates import OPERATORS
@@ -63,7 +65,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 
 SWITCH = "METAFORK_VERIFY"
 """The environment variable that, set to 1, has every program and kernel checked as it is made."""
@@ -248,8 +249,7 @@ def _block_arrays(body: Iterable[Stmt]) -> set[str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Scope:
+class _Scope(Struct, frozen=True):
     """What is in scope: types of scalars, arrays, names that are not assigned.
 
     ``dimensions`` are those of the grid; ``None`` in a kernel and below a phase, where no phase may stand.

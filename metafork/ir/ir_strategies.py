@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 STANDARD = ("O3",)
 """What is run on the IR of a leaf without a pipeline of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Struct, frozen=True):
     """LLVM passes by the names of ``metafork.llvm.ptx_target``; ``name`` is for people.
 
     ``without`` are optimizations of ``metafork.llvm.switches`` that LLVM leaves out, in the passes and in its code
@@ -28,8 +27,7 @@ class Pipeline:
     without: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffles:
+class Shuffles(Struct, frozen=True):
     """Loads of the finished PTX become warp shuffles (``metafork.llvm.leaf_ptx``)."""
 
     name: str = "shuffle"

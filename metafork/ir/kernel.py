@@ -22,8 +22,9 @@ differences:
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import Enum
+
+from msgspec import Struct
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
@@ -38,7 +39,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -83,8 +83,7 @@ class Space(Enum):
     CONSTANT = "constant"
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """One addressable memory of a kernel.
 
     ``GLOBAL``: a pointer argument; ``read_only`` where no statement of the kernel writes it, and no two global
@@ -100,19 +99,20 @@ class Memory:
     extent: Expr
     offset: Expr | None = None
     read_only: bool = False
-    values: tuple[IntConst | FloatConst, ...] = field(default=(), hash=False)
+    values: tuple[IntConst | FloatConst, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.space, self.extent))  # there may be many values
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Struct, frozen=True):
     """A scalar argument of a kernel."""
 
     name: str
     type: ScalarType
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A kernel and how it is launched.
 
     ``scalars`` come first in the signature, then the pointers of the ``GLOBAL`` memories, in order.  ``grid`` and

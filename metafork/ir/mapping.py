@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where a tile of shared memory keeps element (row, column): at ``row*(columns + padding) + place``.
 
     The row is the linear index over all dimensions but the last.  ``place`` is the column, combined by exclusive or
@@ -31,8 +30,7 @@ ROW_BY_ROW = Layout()
 """The layout of C."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mapping:
+class Mapping(Struct, frozen=True):
     """``cached`` names the arrays that go through shared memory.
 
     ``decided`` says that this is the last word: of a ``cache`` clause, or of the caching strategy.  ``striding`` is the

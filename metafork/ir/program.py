@@ -1,6 +1,6 @@
 """The representation of one schedule, whole: expressions, statements, the ``Program`` (DESIGN section 3).
 
-Grammar, each line one frozen dataclass below (spans are left out, and never take part in comparisons)::
+Grammar, each line one frozen record below (spans are left out, and never take part in comparisons)::
 
     expr   := IntConst(value) | FloatConst(text) | Var(name) | Unary(op, expr) | Binary(op, expr, expr)
             | Conditional(expr, expr, expr) | Cast(type, expr) | Call(name, expr*) | Element(array, expr*)
@@ -20,112 +20,104 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field, replace
 from enum import Enum
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.messages.source import NOWHERE, Span
-from metafork.lazy_dataclass import dataclass
+from metafork.ir.node import Node
 
 INT = ScalarType.INT
 
 
-@dataclass(frozen=True, slots=True)
-class IntConst:
+class IntConst(Node, frozen=True):
     """An integer constant."""
 
     value: int
     type: ScalarType = INT
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class FloatConst:
+class FloatConst(Node, frozen=True):
     """A floating constant, as the source spells it (``0.25f``)."""
 
     text: str
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Node, frozen=True):
     """A scalar variable: a parameter, a derived scalar, a value argument, a loop variable or a local."""
 
     name: str
     type: ScalarType = INT
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node, frozen=True):
     """``op operand`` with ``op`` one of ``+ - ! ~``."""
 
     op: str
     operand: Expr
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Node, frozen=True):
     """``left op right``; ``op`` is one of ``* / % + - << >> < > <= >= == != & ^ | && ||``."""
 
     op: str
     left: Expr
     right: Expr
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node, frozen=True):
     """``condition ? then : otherwise``."""
 
     condition: Expr
     then: Expr
     otherwise: Expr
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(Node, frozen=True):
     """``(type) operand``."""
 
     type: ScalarType
     operand: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node, frozen=True):
     """A call of a ``math.h`` function that CUDA has (``sqrtf(x)``)."""
 
     name: str
     arguments: tuple[Expr, ...]
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Node, frozen=True):
     """``array[i][j]``: a read where an expression stands, a write where it is the target of an ``Assign``."""
 
     array: str
     indices: tuple[Expr, ...]
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
     part: Part | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """In a kernel: an element is number ``place`` of ``lanes`` neighbours that one access may move together.
 
     The first of them lies at a multiple of their size in bytes, and all of them lie in the array.
@@ -138,18 +130,16 @@ class Part:
 Expr = IntConst | FloatConst | Var | Unary | Binary | Conditional | Cast | Call | Element
 
 
-@dataclass(frozen=True, slots=True)
-class Declare:
+class Declare(Node, frozen=True):
     """``type name = value;`` (``value`` may be absent)."""
 
     name: str
     type: ScalarType
     value: Expr | None
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Node, frozen=True):
     """``target op= value;``; ``op`` is empty for a plain assignment.  ``x++`` is ``Assign(x, "+", 1)``.
 
     Of an ``atomic`` one see ``metafork.ir.atomic_updates``, of an ``asynchronous`` one ``metafork.ir.kernel``.
@@ -158,13 +148,12 @@ class Assign:
     target: Var | Element
     op: str
     value: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
     atomic: bool = False
     asynchronous: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Node, frozen=True):
     """``if (condition) then else otherwise``.
 
     In a kernel, ``widened`` says that both branches do the same, the first with several elements by an access.
@@ -173,7 +162,7 @@ class If:
     condition: Expr
     then: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
     widened: bool = False
 
 
@@ -181,8 +170,7 @@ ROLLED, WHOLE = 1, -1
 """What kernel text may ask of a loop, beside numbers of copies."""
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Node, frozen=True):
     """``for (init; condition; step) body``.
 
     Kernel text asks the compiler for so many copies of the body: ``ROLLED`` is one, ``WHOLE`` as many as there are
@@ -193,43 +181,38 @@ class For:
     condition: Expr | None
     step: Assign | None
     body: tuple[Stmt, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
     copies: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(Node, frozen=True):
     """``while (condition) body``."""
 
     condition: Expr
     body: tuple[Stmt, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Break:
+class Break(Node, frozen=True):
     """``break;`` out of the innermost serial loop."""
 
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Continue:
+class Continue(Node, frozen=True):
     """``continue;`` of the innermost serial loop."""
 
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """A member of a structure of several types: its type, and the byte of the structure at which it begins."""
 
     type: ScalarType
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Array:
+class Array(Node, frozen=True):
     """An array: element type and extents, outermost first.  Extents are expressions in parameters.
 
     Where it is one of structures in the host's text, the last extent is that of their ``members``.  One that is a
@@ -239,71 +222,70 @@ class Array:
     of other types are never touched.  ``slots`` are their members while they are one array still.
     """
 
+    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots"})
+
     name: str
     element: ScalarType
     extents: tuple[Expr, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-    members: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    scalar: bool = field(default=False, compare=False, repr=False)
-    in_global: str = field(default="", compare=False, repr=False)
-    whole: str = field(default="", compare=False, repr=False)
-    slots: tuple[Slot, ...] = field(default=(), compare=False, repr=False)
+    span: Span = NOWHERE
+    members: tuple[str, ...] = ()
+    scalar: bool = False
+    in_global: str = ""
+    whole: str = ""
+    slots: tuple[Slot, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """A constant array of the file that every kernel holds in constant memory: extents are ``IntConst``s.
 
     ``values`` are its elements, row by row, each a constant of the element's type.
     """
 
     array: Array
-    values: tuple[IntConst | FloatConst, ...] = field(hash=False)
+    values: tuple[IntConst | FloatConst, ...]
+
+    def __hash__(self) -> int:
+        return hash(self.array)  # there may be many values
 
 
-@dataclass(frozen=True, slots=True)
-class BlockArray:
+class BlockArray(Node, frozen=True):
     """The declaration, at block level, of an array that is the block's own shared memory."""
 
     array: Array
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateArray:
+class PrivateArray(Node, frozen=True):
     """The declaration, in thread code, of an array of constant extents that is the thread's own; unset at first."""
 
     array: Array
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class MetaFor:
+class MetaFor(Node, frozen=True):
     """``meta_for (type var = 0; var < extent; var++)``."""
 
     var: str
     extent: Expr
     type: ScalarType = INT
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Phase:
+class Phase(Node, frozen=True):
     """One nest of thread loops, outermost first (the last is x), and the code of a thread."""
 
     threads: tuple[MetaFor, ...]
     body: tuple[Stmt, ...]
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Barrier:
+class Barrier(Node, frozen=True):
     """``__syncthreads()``; stands in kernels only.
 
     Where it ``awaits``, each thread first waits for the asynchronous copies that it has begun.
     """
 
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
     awaits: bool = False
 
 
@@ -317,8 +299,7 @@ class ParameterKind(Enum):
     PROGRAM = "program"
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node, frozen=True):
     """An integer scalar that is read and never written in the schedule and enters an extent, an index or a counter.
 
     ``of_serial_loop`` marks the variable of a serial loop around the schedule; those come last.
@@ -328,30 +309,27 @@ class Parameter:
     type: ScalarType
     kind: ParameterKind
     of_serial_loop: bool = False
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class ValueArgument:
+class ValueArgument(Node, frozen=True):
     """A scalar that is only handed through to the kernel in its own type."""
 
     name: str
     type: ScalarType
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Node, frozen=True):
     """An integer scalar computed before the schedule from parameters and earlier derived scalars."""
 
     name: str
     type: ScalarType
     definition: Expr
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Node, frozen=True):
     """One schedule with what surrounds it.
 
     ``name`` is ``<file stem>_k<number>``.  ``grid`` and the threads of every phase have equal length 1, 2 or 3,
@@ -377,7 +355,7 @@ class Program:
     exactness: tuple[Constraint, ...] = ()
     tables: tuple[Table, ...] = ()
     static: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    span: Span = NOWHERE
 
     def mapped(self, **fields: Any) -> Program:
         """Return the program with these fields of its mapping replaced."""
@@ -394,8 +372,7 @@ class Program:
         raise KeyError(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A program together with the IR strategies applied to it, in order: (G_C, lambda) of the paper's quintuple."""
 
     program: Program

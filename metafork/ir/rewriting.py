@@ -7,9 +7,10 @@ which names are about, a fresh one, and a substitution that neither captures nor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
 from operator import is_
 from typing import assert_never
+
+from msgspec.structs import replace
 
 from metafork.ir.program import (
     Array,

@@ -17,7 +17,8 @@ assumed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.program import Expr, IntConst, ParameterKind, Program, Var, binary

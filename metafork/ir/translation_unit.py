@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec import Struct
+
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, Program, Slot
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionParameter:
+class FunctionParameter(Struct, frozen=True):
     """A parameter of a function that holds a schedule.
 
     ``declaration`` is its text as C declares it (``float a[n][n]``); ``array`` is set for arrays, ``type`` for scalars;
@@ -39,16 +39,14 @@ class FunctionParameter:
     member: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class HostIndex:
+class HostIndex(Struct, frozen=True):
     """The values of an index: ``start``, and so much more in each iteration of some of the access's loops."""
 
     start: str
     steps: tuple[tuple[int, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostAccess:
+class HostAccess(Struct, frozen=True):
     """What host code touches: ``name[indices[0]][indices[1]]...``, the rest of the extents as a whole.
 
     An index that is ``None`` has all values of its extent.  ``trips`` are how often the loops run that indices vary in.
@@ -69,8 +67,7 @@ class HostAccess:
     trips: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HostPlace:
+class HostPlace(Struct, frozen=True):
     """A place of the text, by offsets, in front of which accesses are announced.
 
     A ``statement`` stands in a block or behind a label, where another one can be put in front of it; one that stands
@@ -84,24 +81,21 @@ class HostPlace:
     accesses: tuple[HostAccess, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HostArray:
+class HostArray(Struct, frozen=True):
     """An array that lives in a block of a function; ``declared`` is the offset behind its declaration."""
 
     name: str
     declared: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostAccesses:
+class HostAccesses(Struct, frozen=True):
     """All of a function's host code that may touch arrays, and the arrays that end with one of its blocks."""
 
     places: tuple[HostPlace, ...] = ()
     arrays: tuple[HostArray, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """A function that holds at least one schedule, or calls one that does.
 
     ``span`` runs from its first token to the closing brace; ``returns`` is the text of the return type with its
@@ -129,8 +123,7 @@ class Function:
         return tuple(one for parameter in self.parameters for one in (parameter, *parameter.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """A stretch of the host text during which arrays may stay on the device; used where ``Function.accesses`` are not.
 
     ``span`` is a serial loop around one or more schedules whose other code was shown not to touch ``arrays``;
@@ -142,8 +135,7 @@ class Transfer:
     arrays: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """The user's word that what the statement at ``span`` touches of ``array`` meets no other iteration's accesses.
 
     ``pragma`` is where it is given.
@@ -154,8 +146,7 @@ class Promise:
     pragma: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StatedOrder:
+class StatedOrder(Struct, frozen=True):
     """A schedule whose floating-point numbers are added up in another order than its text's.
 
     Its program does so where the extents of the ``grid``'s loops and of those of ``blocks`` (nests of threads) are
@@ -169,8 +160,7 @@ class StatedOrder:
     last: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
 
     ``span`` runs from ``meta_schedule`` to its closing brace (or the end of its one statement).  Code that is not known
@@ -196,8 +186,7 @@ class Schedule:
     static_words: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TranslationUnit:
+class TranslationUnit(Struct, frozen=True):
     """A whole file.
 
     ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths

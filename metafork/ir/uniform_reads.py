@@ -9,7 +9,8 @@ array of the thread.  The variable of such a loop does not: the threads that sta
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.ir.program import (
     Assign,
@@ -29,7 +30,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import private_arrays
-from metafork.lazy_dataclass import dataclass
 
 
 def reads_by_thread(body: tuple[Stmt, ...], names: Collection[str]) -> dict[str, Element]:
@@ -53,8 +53,7 @@ def _parts(stmt: Stmt) -> Iterator[Expr]:
         yield from walk_expression(expr)
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """The scalars that depend on the thread, as far as they are known; arrays of a thread are ``own``."""
 
     own: frozenset[str]

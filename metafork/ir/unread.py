@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, Stmt, Var, While, walk_expression
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(Struct, frozen=True):
     """``outer`` are names of arguments and memories; ``declarations`` are the ``id``s of ``Declare`` nodes.
 
     A node that stands at several places is listed when it is unread at one of them.

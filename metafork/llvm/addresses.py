@@ -9,7 +9,8 @@ executes fewer instructions, each loop counted as eight trips.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.ir.ir_strategies import IrStrategy, pipeline_of
 from metafork.ir.kernel import Kernel

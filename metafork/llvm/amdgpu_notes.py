@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 _NOTES, _METADATA = 7, 32
 """``SHT_NOTE`` of ELF, and ``NT_AMDGPU_METADATA``."""
@@ -21,8 +21,7 @@ class NoMetadataError(ValueError):
     """Bytes that are no object code of AMD's with metadata; the message says what is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What a kernel takes of a GPU, as its compiler says.
 
     Registers are of 32 bits, ``vgprs`` (accumulation registers included) for each thread and ``sgprs`` for each wave

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from functools import cache
 
 import llvmlite.binding as llvm
+from msgspec import Struct
 
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, passes_of
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.amdgpu_notes import Resources, resources_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError, external_functions, parsed, run_passes
@@ -25,8 +25,7 @@ from metafork.llvm.targets import AMDGPU_TRIPLE, Amdgpu
 DEFAULT = "gfx90a"
 
 
-@dataclass(frozen=True, slots=True)
-class AmdgpuObject:
+class AmdgpuObject(Struct, frozen=True):
     """``code`` is an ELF file, ``ir`` the optimized IR that it was made of."""
 
     ir: str

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from msgspec import Struct
+
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
@@ -25,7 +27,6 @@ from metafork.ir.program import (
     Unary,
     Var,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
@@ -53,8 +54,7 @@ _BITS = {"<<": "shl", "&": "and", "|": "or", "^": "xor"}
 _CONDITIONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
 
-@dataclass(slots=True)
-class Typed:
+class Typed(Struct):
     """A value with its C type; ``bool`` is an ``i8`` that is 0 or 1, as it is in memory."""
 
     value: Value

@@ -16,8 +16,10 @@ launch with fewer blocks than the grid takes the loops, and its loads.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, pipeline_of
@@ -38,7 +40,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.optimized import Forgetful, Memory, emitted, leaf_ir, named, optimized
 from metafork.llvm.ptx_target import ExternalFunctionError
 from metafork.ptx.text.cfg import build_cfg
@@ -52,8 +53,7 @@ if TYPE_CHECKING:  # the emulator takes time to load, and most leaves have no sh
 _WRAPPING = frozenset({"+", "-", "*", "<<"})
 
 
-@dataclass(frozen=True, slots=True)
-class LeafPtx:
+class LeafPtx(Struct, frozen=True):
     """``ir`` is the optimized IR, ``plain`` the PTX of it, ``text`` that PTX after ``shuffle``.
 
     ``report`` says what ``shuffle`` did, ``None`` where it is none of the strategies.

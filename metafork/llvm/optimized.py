@@ -7,11 +7,12 @@ one needs is left to the code generator.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import external_functions, optimize, parsed, ptx_of
 from metafork.llvm.targets import Nvptx
@@ -58,8 +59,7 @@ def emitted(ir_text: str, target: str, memory: Memory) -> Emitted:
     return memory.of(_emitted, (ir_text, target))
 
 
-@dataclass(frozen=True, slots=True)
-class Emitted:
+class Emitted(Struct, frozen=True):
     """PTX, and the functions that it calls and LLVM has no code for."""
 
     ptx: str

@@ -13,11 +13,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 from types import MappingProxyType
 
+from msgspec import Struct, field
+
 from metafork.ir.ir_strategies import STANDARD
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.ptx_target import (
     ExternalFunctionError,
     TargetError,
@@ -96,8 +96,7 @@ def ptx_without(without: Collection[str], ir_text: str, passes: Sequence[str] = 
     return made_without(without, ir_text, passes, target)[1]
 
 
-@dataclass
-class _Server:
+class _Server(Struct):
     """The process that makes children; it ends when this one does, which closes its input."""
 
     command: tuple[str, ...] = (sys.executable, "-m", "metafork.llvm.switched")

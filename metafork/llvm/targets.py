@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.llvm.builder import I8, I16, I32, VOID, Function, Module, Value, constant, pointer
 
 SHARED_NAME = "metafork_shared"
@@ -33,8 +34,7 @@ class Place(Protocol):
     function: Function
 
 
-@dataclass(frozen=True, slots=True)
-class Nvptx:
+class Nvptx(Struct, frozen=True):
     """The device: special registers, address spaces and barriers as the NVPTX target has them.
 
     Where ``unroll`` is not 0 the IR says what the text of the kernel tells nvcc: places of threads are divided by an
@@ -71,8 +71,7 @@ class Nvptx:
         return _dynamic_shared_memory(place)
 
 
-@dataclass(frozen=True, slots=True)
-class Amdgpu:
+class Amdgpu(Struct, frozen=True):
     """A device of AMD's: arguments of code object version 5, address spaces and barriers as AMDGPU has them."""
 
     unroll: int = 0
@@ -120,8 +119,7 @@ class Amdgpu:
         return _dynamic_shared_memory(place)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """A processor that runs one thread of the kernel as a C function; how tests execute the IR.
 
     Three arguments come before the kernel's own: the twelve built-in variables in the order of

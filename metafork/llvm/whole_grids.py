@@ -12,7 +12,8 @@ any grid and any offsets (``shape->large``) wherever these do not hold.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy

@@ -17,7 +17,9 @@ Legality.  Iterations keep their order and what each does; the limit of the loop
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.ir.kernel import VECTORS
@@ -36,7 +38,6 @@ from metafork.ir.program import (
     binary,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.jam import copied, counter_of
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 from metafork.lowering.short_loops import MOST_TRIPS
@@ -57,8 +58,7 @@ def four_at_a_time(body: Body, known: Mapping[str, Polynomial], arrays: Set[str]
     return _Ahead(changing_scalars(body), arrays, taken).body(body, known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ahead:
+class _Ahead(Struct, frozen=True):
     changing: Set[str]
     arrays: Set[str]
     taken: set[str]
@@ -95,8 +95,7 @@ class _Ahead:
         return not all(varies(offset) for _, offset in found)
 
 
-@dataclass(frozen=True, slots=True)
-class Scalars:
+class Scalars(Struct, frozen=True):
     """What is known of scalars in straight code; ``changing`` are those that something assigns."""
 
     changing: Set[str]

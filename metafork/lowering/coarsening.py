@@ -26,8 +26,10 @@ within one iteration, and each row has its own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import replace
 from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
@@ -53,7 +55,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.ahead import unrolls
 from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
@@ -135,8 +136,7 @@ def can_run_together(body: Body, own: Set[str]) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """What a row does: ``body``, where conditions hold that are the ``same`` in all rows, and its own ``tests``.
 
     ``scalars`` are the first statements of the body, which the tests may read.

@@ -27,6 +27,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from itertools import product
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
@@ -50,7 +52,6 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import variables
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.ahead import four_at_a_time
 from metafork.lowering.coarsening import (
     LARGEST_TEST,
@@ -75,8 +76,7 @@ INT = ScalarType.INT
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Several:
+class Several(Struct, frozen=True):
     """A thread loop of which a thread, whose built-in index is given, runs ``count`` neighbouring iterations."""
 
     loop: MetaFor
@@ -89,8 +89,7 @@ class Several:
         return binary("*", Cast(INT, self.thread), IntConst(self.count))
 
 
-@dataclass(frozen=True, slots=True)
-class Around:
+class Around(Struct, frozen=True):
     """What columns have to know of the kernel around them.
 
     ``own`` are arrays of a thread, ``arrays`` those in global memory, ``scalars`` the ``int`` arguments of the kernel.
@@ -135,8 +134,7 @@ def _columns(variable: str, first: Expr, extent: Expr, step: Expr, body: Body, p
     return For(Declare(variable, INT, first), test, Assign(column, "+", step), body, copies=ROLLED)
 
 
-@dataclass(frozen=True, slots=True)
-class _Together:
+class _Together(Struct, frozen=True):
     """All columns and rows side by side: ``body`` runs where ``test``, the same in all threads, and ``tests`` hold.
 
     ``before`` declares what these conditions read, ``first`` the first column among it.  Where ``test`` holds and
@@ -151,8 +149,7 @@ class _Together:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
-class _Nest:
+class _Nest(Struct, frozen=True):
     """What rows and columns do, where they are and by which names, and scalars around it as polynomials."""
 
     columns: Several
@@ -164,8 +161,7 @@ class _Nest:
     around: Around
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """Code of all rows and columns, which is right where ``tests`` hold and ``divided`` are multiples of numbers."""
 
     body: Body
@@ -287,8 +283,7 @@ def _place(first: Expr, number: int) -> Expr:
     return first if number == 0 else binary("+", first, IntConst(number))
 
 
-@dataclass(frozen=True, slots=True)
-class _Mask:
+class _Mask(Struct, frozen=True):
     """A test by which some rows, or columns, do not run: one at most, or those before, or behind, one that ``runs``."""
 
     test: Binary

@@ -23,8 +23,10 @@ sees its updates in the same order.  A loop that is not proved to be so stays as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
@@ -47,7 +49,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, substitute, variables
-from metafork.lazy_dataclass import dataclass
 
 INT = ScalarType.INT
 MOST_RESULTS = 16
@@ -56,8 +57,7 @@ MOST_RESULTS = 16
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Jam:
+class Jam(Struct, frozen=True):
     """How many iterations of a loop run together; ``whole``: these are all that it has."""
 
     factor: int

@@ -8,8 +8,10 @@ nest asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
@@ -59,7 +61,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.path import PathLowering
@@ -96,8 +97,7 @@ def _kernel(program: Program, analyses: Analyses) -> Kernel:
     return kernel
 
 
-@dataclass(slots=True)
-class _Lowering:
+class _Lowering(Struct):
     program: Program
     memory: BlockMemory
     scope: Scope

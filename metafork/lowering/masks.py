@@ -38,7 +38,9 @@ meets the same value before and after it is written back.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.ir.kernel import OFFSET
 from metafork.ir.program import (
@@ -58,7 +60,6 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import variables
-from metafork.lazy_dataclass import dataclass
 
 Body = tuple[Stmt, ...]
 
@@ -88,8 +89,7 @@ def stored_in_any_case(body: Body) -> Body:
     return tuple(result)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnMask:
+class ColumnMask(Struct, frozen=True):
     """The first column, and the test that may leave out columns: that ``every`` one runs, and each ``one`` of them.
 
     It leaves out one at most; where there is a ``start``, all before some column, and never the last.

@@ -9,9 +9,11 @@ them stands at the beginning of each iteration.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, assert_never
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.facts import Scope
@@ -57,7 +59,6 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copies.copy import (

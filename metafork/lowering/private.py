@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.analysis.references import Reference
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
     INT,
     Site,
@@ -24,8 +25,7 @@ from metafork.lowering.copies.copy import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateCode:
+class PrivateCode(Struct, frozen=True):
     """A private window under its name in the kernel; ``flag`` names the variable that says "written", if one is due.
 
     Where a thread runs several iterations of a thread loop, ``row`` is the scalar that numbers them from 0.

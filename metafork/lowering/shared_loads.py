@@ -18,9 +18,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
 from fractions import Fraction
 from typing import TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Monomial, Polynomial, product_of
 from metafork.ir.arithmetic.types import ScalarType
@@ -45,7 +47,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.short_loops import is_unrolled, places_of, unrolled_statements, without_short_loops
 
 Body = tuple[Stmt, ...]
@@ -82,8 +83,7 @@ def may_share(body: Body) -> bool:
     return _Look().repeats(body, {}, set())
 
 
-@dataclass(slots=True)
-class _Look:
+class _Look(Struct):
     """Numbers of names, and the values of counters of loops that are unrolled, by the identity of a loop."""
 
     numbers: dict[str, int] = field(default_factory=dict)
@@ -195,8 +195,7 @@ def read_always(expr: Expr) -> list[Element]:
     return found
 
 
-@dataclass(slots=True)
-class _Here:
+class _Here(Struct):
     """What is known at a place: scalars as polynomials, and elements that are in scalars."""
 
     scalars: dict[str, Polynomial] = field(default_factory=dict)
@@ -227,8 +226,7 @@ class _Here:
             self.loaded = {key: value for key, value in self.loaded.items() if variable not in key[1].symbols}
 
 
-@dataclass(slots=True)
-class _Sharing:
+class _Sharing(Struct):
     """One walk.
 
     While ``planning``, every element has a scalar, ``reused`` counts how often each is read again, and no code is made;

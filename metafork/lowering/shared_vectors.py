@@ -22,7 +22,9 @@ together, and which of a kernel's scalars have to be multiples of 4 for that: th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir.arithmetic.types import ScalarType
@@ -41,7 +43,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
 from metafork.lowering.jam import counter_of
 from metafork.lowering.shared_loads import changing_scalars
@@ -65,8 +66,7 @@ def with_wide_reads(body: Body, begins: Mapping[str, Polynomial], divisible: Seq
     return _Wide(changing_scalars(body), begins, asked, taken).body(body, {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Wide:
+class _Wide(Struct, frozen=True):
     changing: Set[str]
     begins: Mapping[str, Polynomial]
     divisible: Sequence[str]

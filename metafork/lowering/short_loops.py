@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from operator import is_
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Assign, Binary, Declare, Expr, For, If, IntConst, Stmt, Var, walk_statements

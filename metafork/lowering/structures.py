@@ -8,7 +8,9 @@ own.  Other warps load directly.  Stores go the other way, at the end of the pha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.ranges import stays_within
@@ -35,7 +37,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import INT, Site, as_int, as_long, builtin, zero
 
 
@@ -227,8 +228,7 @@ class StructureCode:
         return fresh(f"{self.structure.array.name}_{what}", self.taken)
 
 
-@dataclass(frozen=True, slots=True)
-class Warp:
+class Warp(Struct, frozen=True):
     """What the structures of a phase share: the variable ``lane``, and when all lanes of the warp run the phase."""
 
     lane: Expr

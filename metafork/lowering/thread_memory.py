@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.ir.kernel import Memory, Space
 from metafork.ir.names import fresh
 from metafork.ir.program import Array, Element, Expr, IntConst, binary
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class ThreadMemory:
+class ThreadMemory(Struct):
     """The private memories of a kernel, made as declarations are met; ``taken`` are the names that are in use.
 
     Declarations of one name and shape share a memory: no two of them are alive together.

@@ -20,9 +20,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field, replace
 from fractions import Fraction
 from functools import cache
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import whole
@@ -47,7 +49,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, map_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
 Body = tuple[Stmt, ...]
@@ -56,8 +57,7 @@ THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Vectors:
+class Vectors(Struct, frozen=True):
     """Code with vector accesses, which is right where each scalar of ``divided`` is a multiple of its number.
 
     ``pays``: warps ask for no more sectors than with one column a thread, as many elements lying anywhere take.
@@ -89,8 +89,7 @@ def with_vectors(
     return Vectors(result, walk.divided, walk.found and walk.wide <= walk.narrow)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """Elements whose offsets differ by constants, between two stores to their array."""
 
     array: str
@@ -98,16 +97,14 @@ class _Line:
     rest: Polynomial
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
+class _Read(Struct, frozen=True):
     """The first read of an element: the number of its statement."""
 
     statement: int
     element: Element
 
 
-@dataclass(slots=True)
-class _Vectors:
+class _Vectors(Struct):
     changing: Set[str]
     divisible: Sequence[str]
     begins: Mapping[str, Polynomial]

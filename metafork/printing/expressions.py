@@ -8,8 +8,10 @@ plain C unless a ``Spelling`` says otherwise; ``metafork.printing.cuda`` prints 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from typing import assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
@@ -46,7 +48,6 @@ from metafork.ir.program import (
     Var,
     While,
 )
-from metafork.lazy_dataclass import dataclass
 
 _PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
 _PRECEDENCE = {
@@ -73,8 +74,7 @@ _SUFFIX = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(Struct, frozen=True):
     """How a language spells what the IR says.
 
     ``names`` renames identifiers.  ``cplusplus`` selects C++: ``bool``, exact argument types where C++ would choose an

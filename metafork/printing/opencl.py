@@ -16,7 +16,8 @@ argument is the dynamic shared memory, where the kernel has any.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -39,7 +40,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_body, map_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.cuda import identifiers, known_threads, table_name
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.launches import for_both
@@ -89,8 +89,7 @@ class NoOpenClError(Exception):
     """A kernel does something that OpenCL C cannot say, or not exactly; the message is the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpenClText:
+class OpenClText(Struct, frozen=True):
     """The text of a kernel and what a device must have for it.
 
     ``doubles``: arithmetic of 64 bits.  ``floats``: denormals, infinities and rounding to nearest in 32 bits;
@@ -105,8 +104,7 @@ class OpenClText:
     atomics_64: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenCl(Spelling):
+class _OpenCl(Spelling, frozen=True):
     """How OpenCL C spells what the IR says; ``memories`` are those of the kernel."""
 
     memories: Mapping[str, Memory] = field(default_factory=dict)

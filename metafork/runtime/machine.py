@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
 from fractions import Fraction
 from types import MappingProxyType
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 SYMBOLS: Mapping[str, str] = MappingProxyType(
     {
@@ -35,8 +35,7 @@ class MachineError(ValueError):
     """The text of a machine cannot be read; the message says where and what is expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnLimit:
+class OwnLimit(Struct, frozen=True):
     """The numbers of a machine symbol that is no field of ``Machine``: a counter's own (``evaluators.counter``).
 
     ``presets`` gives them by preset; a machine between two presets has those of the older one, and one older than all,
@@ -44,7 +43,7 @@ class OwnLimit:
     """
 
     default: int
-    presets: Mapping[str, int] = field(default_factory=dict, hash=False)
+    presets: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.presets if name not in PRESETS]
@@ -74,16 +73,14 @@ def compute_capability(preset: str) -> int:
     return int(preset.removeprefix("sm_")) if preset.startswith("sm_") else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Struct, frozen=True):
     """What a limit may be on some machines: the least and the greatest number, both included."""
 
     least: int | Fraction
     most: int | Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """Limits of a thread, a block, a launch and a multiprocessor; ``targets`` are those of performance counters."""
 
     registers_per_thread: int
@@ -101,7 +98,7 @@ class Machine:
     blocks_per_sm: int
     registers_per_sm: int
     shared_words_per_sm: int
-    targets: Mapping[str, Fraction] = field(default_factory=dict, hash=False)
+    targets: Mapping[str, Fraction] = field(default_factory=dict)
 
     def fields(self) -> dict[str, int]:
         """Return the machine parameters by field name, in the order of ``metafork_machine``."""

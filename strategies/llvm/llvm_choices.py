@@ -16,7 +16,8 @@ operations.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import NotKnown
 from evaluators.instructions import instructions
@@ -24,7 +25,6 @@ from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
 from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied
@@ -34,8 +34,7 @@ _REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
 _SINKING = (*STANDARD, "sink")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One choice: optimizations that it puts back, and others that it leaves out.
 
     ``effect`` says of a leaf what was done, in a few words.

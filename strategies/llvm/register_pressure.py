@@ -13,14 +13,14 @@ operations; the PTX spells out the rounding of each one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import NotKnown
 from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied, Sign
 
@@ -49,8 +49,7 @@ STEM = "register_pressure"
 """The levels' names without their numbers."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterPressure:
+class RegisterPressure(Struct, frozen=True):
     """One level: the LLVM passes that make its code."""
 
     name: str

@@ -14,7 +14,8 @@ are not complete, make the original load, so that blocks of any shape and size a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.global_loads import global_loads, ptx_of_version
@@ -24,7 +25,6 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.llvm.leaf_ptx import LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError
@@ -38,8 +38,7 @@ _MOST_SHARES = 4
 """How many elements a thread is at most proved to copy, beyond which no proof is tried."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(Struct, frozen=True):
     """Append ``shuffle`` to the IR strategies, where that is proved to leave fewer loads."""
 
     name: str = SHUFFLE.name

@@ -26,8 +26,10 @@ Overflow.  ``start`` is not negative, for its terms are not, and what is compute
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import partial, reduce
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
@@ -62,7 +64,6 @@ from metafork.ir.rewriting import (
     names_of,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 
 INT = ScalarType.INT
 Body = tuple[Stmt, ...]
@@ -86,8 +87,7 @@ def with_aligned_start(program: Program, multiple: int, facts: Facts) -> Program
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(Struct, frozen=True):
     """A condition does not hold from this ``column`` on, counted from 0; ``first`` is what it adds to that number."""
 
     first: Polynomial
@@ -98,8 +98,7 @@ class _NoColumnError(Exception):
     """The grid loop or the thread loop occurs otherwise than in the number of a column."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Nest:
+class _Nest(Struct, frozen=True):
     """A grid loop and the innermost thread loop that number columns, and the one condition around all work.
 
     A block has ``size`` of them; there are as many blocks as take ``covered`` columns, rounded up.  ``before`` are

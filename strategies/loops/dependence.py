@@ -16,6 +16,8 @@ Atomic updates of one kind may meet: they give the same in any order.  Whether o
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
@@ -26,11 +28,9 @@ from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
 from metafork.ir.program import Program
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Independence:
+class Independence(Struct, frozen=True):
     """Whether iterations are independent; where that is not proved, why, and the access at fault."""
 
     verdict: Verdict

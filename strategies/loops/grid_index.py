@@ -27,7 +27,7 @@ subtracted in any root, but for a last constant.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import Positivity

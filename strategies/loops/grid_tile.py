@@ -7,8 +7,11 @@ the new index alone, and rewrites the program for it on the way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity
@@ -48,14 +51,12 @@ from metafork.ir.rewriting import (
     variables,
     with_operands,
 )
-from metafork.lazy_dataclass import dataclass
 from strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Joining:
+class Joining(Struct, frozen=True):
     """A program whose granularity loop over ``k`` was taken away, while ``k`` still occurs: to be made part of ``i``.
 
     ``trips`` is the number of iterations, an expression in parameters and derived scalars.

@@ -17,8 +17,9 @@ Overflow: an index is not negative, and neither is a rolled scalar (its polynomi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from enum import Enum, auto
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Facts, Scope

@@ -9,7 +9,9 @@ compute for itself.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.references import left_early
@@ -32,13 +34,11 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
-from metafork.lazy_dataclass import dataclass
 
 Body = tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Spine:
+class Spine(Struct, frozen=True):
     """``loops``: the counted loops on the spine, outside in; ``innermost``: the body where the spine ends.
 
     ``work`` is what of it is no declaration of pure scalars.

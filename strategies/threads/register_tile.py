@@ -20,17 +20,17 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from msgspec import Struct
+
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.kernel import Space
 from metafork.ir.program import For, Program, Version, walk_statements
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, NotApplied
 
 
-@dataclass(frozen=True, slots=True)
-class RegisterTile:
+class RegisterTile(Struct, frozen=True):
     """Run ``most`` iterations of a loop together where that shares loads; no counter counts those in shared memory."""
 
     name: str = "register_tile"

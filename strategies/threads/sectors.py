@@ -13,13 +13,14 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.ir.program import Declare, For, If, Stmt
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.short_loops import is_unrolled, places_of
 from metafork.lowering.vectors import WARP, sectors_of_access
 
@@ -43,8 +44,7 @@ def sectors_of_loads(memory: BlockMemory, loop: int, rows: int, columns: int) ->
     return total / (rows * columns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(Struct, frozen=True):
     """Elements of an array that differ in their places in a row alone.
 
     An access of a warp to one of them takes so many ``sectors``, and a thread makes it ``often`` times.

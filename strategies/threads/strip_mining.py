@@ -34,9 +34,11 @@ applies to is split in two, with it where a block fills a warp and shared memory
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
 from functools import reduce
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Analyses
@@ -81,7 +83,6 @@ from metafork.ir.rewriting import (
     variables,
     without_unread,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
 from strategies.loops.spine import shadowed_name
@@ -92,8 +93,7 @@ INT = ScalarType.INT
 COUNTED = frozenset({INT, ScalarType.LONG, ScalarType.LONG_LONG})
 
 
-@dataclass(frozen=True, slots=True)
-class StripMining:
+class StripMining(Struct, frozen=True):
     """Let a block walk a thread's loop in strips of what all its threads read."""
 
     name: str = "strip_mining"
@@ -200,8 +200,7 @@ def _first(program: Program, analyses: Analyses) -> tuple[Phase, _Nest, dict[str
     return reason
 
 
-@dataclass(frozen=True, slots=True)
-class _Nest:
+class _Nest(Struct, frozen=True):
     """A loop of a thread, what stands before and behind it, and the ``guards`` around all three, outside in.
 
     A guard is what stands before a condition, which are scalars that each part of a thread computes for itself, and

@@ -20,9 +20,11 @@ The kernel is fast where all rows of a thread run.  So its leaf asks for blocks 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from evaluators.counter import Counter
 from evaluators.registers_per_thread import registers
@@ -31,7 +33,6 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
 from strategies.threads.thread_columns import ThreadColumns
@@ -42,8 +43,7 @@ MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
 
-@dataclass(frozen=True, slots=True)
-class TallerColumns:
+class TallerColumns(Struct, frozen=True):
     """Let a thread run up to ``results`` iterations of two thread loops: columns with twice their rows."""
 
     name: str = "taller_columns"

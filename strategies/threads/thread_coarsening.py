@@ -22,8 +22,10 @@ registers are there and a block still fills a warp, and without.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.analyses import Analyses
@@ -34,7 +36,6 @@ from metafork.analysis.references import Reference
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
@@ -43,8 +44,7 @@ OF_TILES = (4, 2)
 """How many iterations are tried where the loads that they share come from shared memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadCoarsening:
+class ThreadCoarsening(Struct, frozen=True):
     """Let a thread run ``most`` neighbouring iterations of the thread loop whose iterations share the most loads."""
 
     name: str = "thread_coarsening"

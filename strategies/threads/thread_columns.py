@@ -25,14 +25,15 @@ in two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import has_columns
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Least, NotApplied
@@ -42,8 +43,7 @@ COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadColumns:
+class ThreadColumns(Struct, frozen=True):
     """Let a thread run four or two iterations of the innermost thread loop, up to ``results`` with an outer one."""
 
     name: str = "thread_columns"

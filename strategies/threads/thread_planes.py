@@ -18,10 +18,12 @@ leaves are split in two, and blocks that keep something stay as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import ClassVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -29,7 +31,6 @@ from metafork.analysis.memory.block_memory import BlockMemory
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied
 from strategies.threads.thread_coarsening import memory_of_lone_threads, saved_loads
@@ -39,8 +40,7 @@ WORTH = Fraction(9, 10)
 """What loads have to fall to, of those with planes alone, for the registers of more results to pay."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadPlanes:
+class ThreadPlanes(Struct, frozen=True):
     """Let a thread run ``planes`` neighbouring iterations of one thread loop with ``rows`` of another each."""
 
     name: str = "thread_planes"

@@ -20,17 +20,16 @@ work allow (256 at most).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from metafork.lazy_dataclass import dataclass
 from strategies.strategy import Applied, Effect, NotApplied
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadStriding:
+class ThreadStriding(Struct, frozen=True):
     """Let a warp, or more threads where there is room, walk the thread loops of a block.
 
     ``meta_for (v < B0) meta_for (u < B1) S  -->  meta_for (t < threads) for (x = t; x < B0*B1; x += threads) S``

@@ -18,7 +18,9 @@ from tests.metafork.programs import program
 STRATEGY = """
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from strategies.strategy import Applied, NotApplied
 
@@ -135,7 +137,10 @@ def test_verify_takes_plugins_too(folder):
         ("this is no Python", "cannot be imported: SyntaxError"),
         ("1 / 0", "cannot be imported: ZeroDivisionError"),
         ("STRATEGY = 3", "3 is no strategy: it has no name, improves, on_ir, at_leaf, apply"),
-        (STRATEGY.replace("@dataclass(frozen=True, slots=True)\n", ""), "strategy 'small' is no dataclass"),
+        (
+            STRATEGY.replace("@dataclass(frozen=True, slots=True)\n", ""),
+            "strategy 'small' is neither a msgspec.Struct nor a dataclass",
+        ),
         (counter(details="'threads'"), "'made' is limited by 'MADE', which no machine has"),
         (counter(symbol="T"), "which every machine has"),
         (counter(symbol="2x"), "which is no name"),

@@ -1,9 +1,9 @@
 """Leaves that no supported machine can choose: named where that is shown, and nowhere else."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.supported_machines import leaves_for_no_machine
 from metafork.algebra.polynomial import at_most, less_than

@@ -1,9 +1,9 @@
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from evaluators.bank_degree import COUNTER, bank_accesses
 from evaluators.banks.simulation import SAMPLED, access_degree

@@ -7,8 +7,9 @@ what one kernel does wrong is reported for that point alone.
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from metafork.frontend import parse
@@ -35,8 +36,7 @@ def grid(**ranges):
     return points
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(Struct, frozen=True):
     """A text with one function and one schedule; the function's name must be unlike those of other cases.
 
     ``cached`` overrides the choice of cached arrays, ``program`` the whole program (``text`` stays the reference);
@@ -49,7 +49,7 @@ class Case:
     program: Program | None = None
     label: str = ""
     changed: Callable[[Kernel], Kernel] | None = None
-    _parsed: list = field(default_factory=list, compare=False, repr=False)
+    _parsed: list = field(default_factory=list)
 
     @property
     def unit(self):

@@ -1,8 +1,7 @@
 """The batch mode of fuzzing: right programs pass on every leaf, and each kind of wrong one is found and ends alone."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit import LeafCode
 from comprehensive.verification import plain_code

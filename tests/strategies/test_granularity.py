@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses

@@ -1,9 +1,9 @@
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from comprehensive.optimize import optimize
 from evaluators.global_loads import global_loads

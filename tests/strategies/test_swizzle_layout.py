@@ -1,8 +1,8 @@
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.optimize import optimize
 from comprehensive.verification import Options, verify

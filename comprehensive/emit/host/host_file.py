@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
 from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches

@@ -7,14 +7,14 @@ computed in integers, so that no pointer leaves its array in code that is not re
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.ir.program import Array, Var, walk_expression
 from metafork.ir.translation_unit import Function, HostAccess, HostAccesses
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.expressions import Spelling, expression
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(Struct, frozen=True):
     """Replace ``text[start:end]``."""
 
     start: int

@@ -16,7 +16,8 @@ text is what runs: in its own order.  Such conditions are evaluated with 128 bit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (

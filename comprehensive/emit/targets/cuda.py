@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.emit import jit_text
 from comprehensive.emit.identifiers import c_string
@@ -12,7 +14,6 @@ from comprehensive.emit.targets.target import Attempt, Package, Target, embedded
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   nvcc -arch=native -fmad=false -I"$(metafork include-dir)" -c @NAME@.cu
@@ -73,8 +74,7 @@ endif()
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Cuda:
+class Cuda(Struct, frozen=True):
     """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime.
 
     ``jit`` is the flag for contraction with which kernels are compiled at run time, ``None`` where none are.
@@ -86,7 +86,7 @@ class Cuda:
         "arrays.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h",
         "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
-    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: str | None = None
 
     def jitting(self, *, allow_fma: bool) -> Target:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
 from functools import partial
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
 from comprehensive.emit.targets.cuda import functions
@@ -25,7 +27,6 @@ from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   hipcc -std=c++17 -O3 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_hip.cpp
@@ -54,8 +55,7 @@ find_dependency(hip)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Hip:
+class Hip(Struct, frozen=True):
     """Kernels are functions of ``NAME_hip.cpp``, compiled by the CMake package, and counted, for ``architecture``."""
 
     architecture: str = "gfx90a"
@@ -64,7 +64,7 @@ class Hip:
         "arrays.h", "byte_sets.h", "device.h", "dispatch.h", "exact.h", "hip.h", "host.h", "launch.h", "machine.h",
         "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
-    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    own_headers: Mapping[str, str] = field(default_factory=dict)
     follows_machine: bool = True
 
     @property

@@ -9,7 +9,8 @@ kernel needs of the device (doubles, exact division) is asked when it is built.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, kernel_of
@@ -17,7 +18,6 @@ from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Pac
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.ir.kernel import Kernel
-from metafork.lazy_dataclass import dataclass
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 
 _OPENING = """\
@@ -46,8 +46,7 @@ _HANDLES = Handles(
 _HARDWARE = Hardware(ptx=False)
 
 
-@dataclass(frozen=True, slots=True)
-class OpenCl:
+class OpenCl(Struct, frozen=True):
     """Kernels are strings; each is built twice at most, for grids of the program and for those that it walks."""
 
     name: str = "opencl"
@@ -56,7 +55,7 @@ class OpenCl:
         "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
         "machine_query.h", "no_streams.h", "program_cache.h", "residents.h", "streams.h", "target_opencl.h",
     )  # fmt: skip
-    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    own_headers: Mapping[str, str] = field(default_factory=dict)
     handles: Handles = _HANDLES
 
     def aimed_at(self, architecture: str) -> Target:

@@ -8,7 +8,9 @@ device library of CUDA has no code.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from comprehensive.emit import jit_text
 from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
@@ -24,7 +26,6 @@ from comprehensive.emit.targets.target import (
 )
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
-from metafork.lazy_dataclass import dataclass
 
 _OPENING = """\
  *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)
@@ -46,8 +47,7 @@ find_dependency(Threads)
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Ptx:
+class Ptx(Struct, frozen=True):
     """Kernels are strings, compiled by the driver when they are first needed on a device.
 
     ``architecture`` is the oldest GPU that they run on.  ``jit`` says whether NVRTC compiles some at run time.
@@ -60,7 +60,7 @@ class Ptx:
         "arrays.h", "byte_sets.h", "dispatch.h", "exact.h", "host.h", "launch.h", "library.h", "machine.h",
         "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
-    own_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: bool = False
 
     def jitting(self, *, allow_fma: bool) -> Target:

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
+from msgspec import Struct
+
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
-from metafork.lazy_dataclass import dataclass
 from metafork.runtime.machine import PRESETS, compute_capability, presets_between
 
 
@@ -28,8 +29,7 @@ class TargetOptionError(ValueError):
     """An option that a target does not have, or a value that it does not know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
 
     It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
@@ -43,8 +43,7 @@ class Attempt:
     values: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Package:
+class Package(Struct, frozen=True):
     """What a target adds to ``CMakeLists.txt``.
 
     ``languages`` are those of the project; ``library`` are commands that make the static library
@@ -59,8 +58,7 @@ class Package:
     remark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Handles:
+class Handles(Struct, frozen=True):
     """Types of C that a library has for queues and memory, where pointers of no type stand for them elsewhere.
 
     ``NAME_launch_SUFFIX`` takes them.  ``declared`` stands in the header, which includes none of the library's.

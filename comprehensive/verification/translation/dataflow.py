@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopKind
@@ -47,14 +49,12 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.lazy_dataclass import dataclass
 
 MOST_UNROLLED = 64
 """Iterations of a loop with known numbers, whatever its step, that are taken apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A loop variable: isl's name of it, the program's, and where the loop stands."""
 
     symbol: str
@@ -66,8 +66,7 @@ Time = tuple[int | Loop, ...]
 """When something happens: places in bodies and loop variables, outermost first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """One access: the element as isl functions, after those that say which copy of a local it is (``copy``)."""
 
     array: str
@@ -78,8 +77,7 @@ class Access:
     time: Time
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One write with the reads that it is computed from, in the order of ``shape``; the write is the last.
 
     ``ranges`` are the loops' alone, ``domain`` with conditions; both are isl sets of parameter values.
@@ -93,8 +91,7 @@ class Statement:
     domain: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Dataflow:
+class Dataflow(Struct, frozen=True):
     """A program's statements; ``context`` is what holds of the parameters."""
 
     statements: tuple[Statement, ...]
@@ -106,8 +103,7 @@ def dataflow(program: Program, fixed: Mapping[str, int], tag: str) -> Dataflow:
     return _Reader(program, fixed, tag).read()
 
 
-@dataclass(frozen=True, slots=True)
-class _Data:
+class _Data(Struct, frozen=True):
     """A value that is computed from memory: its shape, reads and integer operands."""
 
     shape: object
@@ -115,8 +111,7 @@ class _Data:
     values: tuple[Any, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     """A local that is memory: its name here, and the loops around its declaration."""
 
     name: str

@@ -11,7 +11,7 @@ accesses to the element are the same but for their number.  The dataflow of a le
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from metafork.ir.program import (
     Assign,

@@ -27,6 +27,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 
+from msgspec import Struct
+
 from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification.translation.affine import NotAffineError
 from comprehensive.verification.translation.correspondence import OUT_OF_TIME, Comparison
@@ -46,7 +48,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import variables
-from metafork.lazy_dataclass import dataclass
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
@@ -57,8 +58,7 @@ OPERATIONS = 40_000_000
 OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
 
 
-@dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Struct, frozen=True):
     """The verdict, and in one sentence for what it holds or why it is open; ``shapes`` are those with a proof."""
 
     verdict: Verdict

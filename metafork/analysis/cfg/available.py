@@ -8,8 +8,10 @@ at an available site can be read at the point (the site dominates it).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.cfg.source_cfg import (
     BasicBlock,
@@ -43,11 +45,9 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import variables, with_operands
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Site:
+class Site(Struct, frozen=True, eq=False):
     """One computation of a pure scalar expression.
 
     ``position`` counts the statements of the block; the number of statements stands for the terminator.  ``path`` leads

@@ -10,8 +10,10 @@ paths where a condition reads a grid variable; ``launch_paths`` decides only wha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import (
@@ -46,11 +48,9 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class UniformPath:
+class UniformPath(Struct, frozen=True):
     """One outcome of the uniform conditions, and the program with the ``if``s on them resolved.
 
     The conditions are in the order in which they may be evaluated at the start of a block: a later one may be

@@ -12,8 +12,10 @@ those that a whole launch does.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Literal, assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.cfg.paths import UniformPath, launch_paths, uniform_paths
 from metafork.ir.messages.source import Span
@@ -34,7 +36,6 @@ from metafork.ir.program import (
     Stmt,
     While,
 )
-from metafork.lazy_dataclass import dataclass
 
 __all__ = [
     "BasicBlock",
@@ -60,20 +61,17 @@ Simple = Declare | Assign | BlockArray | PrivateArray | Barrier
 """The statements that stand inside basic blocks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exit:
+class Exit(Struct, frozen=True):
     """The end of the program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     """Fall to the next block of the construct around this one."""
 
     target: int
 
 
-@dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     """``break`` or ``continue``; ``following`` is the (unreachable) block of the statements after it, if there are."""
 
     word: Literal["break", "continue"]
@@ -82,8 +80,7 @@ class Leave:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """``if (condition)``; a missing branch goes straight to ``merge``."""
 
     condition: Expr
@@ -93,8 +90,7 @@ class Select:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EnterFor:
+class EnterFor(Struct, frozen=True):
     """Enter a ``for``: ``init`` is the block of its first clause, which jumps to ``header``."""
 
     init: int
@@ -104,8 +100,7 @@ class EnterFor:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EnterWhile:
+class EnterWhile(Struct, frozen=True):
     """Enter a ``while``."""
 
     header: int
@@ -113,8 +108,7 @@ class EnterWhile:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(Struct, frozen=True):
     """The test of a loop, in its header; no condition is a true one."""
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
@@ -124,8 +118,7 @@ class Test:
     merge: int
 
 
-@dataclass(frozen=True, slots=True)
-class EnterThreads:
+class EnterThreads(Struct, frozen=True):
     """Enter the thread loops of a phase: each thread runs ``body`` once, then all go on at ``merge``."""
 
     threads: tuple[MetaFor, ...]
@@ -137,8 +130,7 @@ class EnterThreads:
 Terminator = Exit | Jump | Leave | Select | EnterFor | EnterWhile | Test | EnterThreads
 
 
-@dataclass(frozen=True, slots=True)
-class BasicBlock:
+class BasicBlock(Struct, frozen=True):
     """Statements that run one after the other, and where control goes then.
 
     ``scope`` is the path of C scopes around the block: a declaration is visible in blocks whose scope starts with its
@@ -150,8 +142,7 @@ class BasicBlock:
     scope: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceCfg:
+class SourceCfg(Struct, frozen=True):
     """Basic blocks, by number; block 0 is the entry.  ``outline`` is the program with an empty body."""
 
     blocks: tuple[BasicBlock, ...]
@@ -244,8 +235,7 @@ def build(program: Program) -> SourceCfg:
     return _Builder(program).cfg()
 
 
-@dataclass(frozen=True, slots=True)
-class _Loop:
+class _Loop(Struct, frozen=True):
     """Where ``break`` and ``continue`` lead."""
 
     merge: int

@@ -19,21 +19,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import field, replace
 from functools import partial
 from typing import assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
-from metafork.lazy_dataclass import dataclass
 
 MOST_WRITTEN_OUT = 100
 """Operands and operations of the longest value of a local that is written out."""
 
 
-@dataclass(slots=True)
-class _Cases:
+class _Cases(Struct):
     arrays: Collection[str]
     taken: set[str]
     assigned: Mapping[str, int]
@@ -135,8 +135,7 @@ class _Cases:
         return ir.If(choice.condition, (then,), (otherwise,))
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     """The new value of a local, by means of its old one, and how many assignments give it."""
 
     local: ir.Var

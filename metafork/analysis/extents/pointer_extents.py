@@ -10,7 +10,9 @@ caller's memory may end behind it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms, whole
@@ -26,7 +28,6 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Guard, Reference, references_and_quotients
 from metafork.ir.program import Array, Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
-from metafork.lazy_dataclass import dataclass
 
 Bounds = tuple[Polynomial, ...]
 """Numbers of which the least is meant."""
@@ -38,8 +39,7 @@ WAYS = 64
 """Steps of the search for bounds, an access."""
 
 
-@dataclass(frozen=True, slots=True)
-class Extents:
+class Extents(Struct, frozen=True):
     """Of each array either the text of its extent, in C and in parameters, or why there is none."""
 
     known: Mapping[str, str]
@@ -68,8 +68,7 @@ def extents_of(
     return Extents(known, {name: why[name] for name in arrays if name not in known})
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     """What one way to look at indices tells: as in ``Extents``, and where it may be wrong or another way may tell more.
 
     ``untouched`` are arrays of which not all elements are touched that loops and conditions allow; ``vague`` are those
@@ -82,8 +81,7 @@ class _Found:
     vague: Set[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Accesses:
+class _Accesses(Struct, frozen=True):
     """Those of a program, quotients that the facts do not define, and what other symbols of conditions stand for."""
 
     found: tuple[Reference, ...]
@@ -214,8 +212,7 @@ def _with_whole_rows(program: Program, arrays: Sequence[str]) -> Program:
     return replace(program, arrays=found, body=map_body(program.body, whole)) if names else program
 
 
-@dataclass(frozen=True, slots=True)
-class _Top:
+class _Top(Struct, frozen=True):
     """What an access touches at most, what holds of parameters ``where`` it is made, and what knows all that holds.
 
     It ``starts`` at 0 or behind it where that is proved.
@@ -310,8 +307,7 @@ def _refuted(constraint: Constraint, prover: Prover) -> bool:
 _Steps = Iterator[tuple[Polynomial, Sequence[Polynomial]]]
 
 
-@dataclass(slots=True)
-class _Ways:
+class _Ways(Struct):
     """The ways to a bound that were not tried yet, and what knows signs."""
 
     prover: Prover

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.extents.launches import Launch
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Guard, Reference
-from metafork.lazy_dataclass import dataclass
 
 ITERATIONS = 8_000
 """Most iterations of the loops around an access that are looked at in a launch."""
@@ -93,8 +94,7 @@ def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: H
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(Struct, frozen=True):
     """A part of a guard: one of the ``cases`` holds, and did in all iterations before, where it ``lasts``.
 
     ``names`` are its symbols, which are quotients of the symbols ``of`` which it is, or these; where there are any,
@@ -141,8 +141,7 @@ def _at_least(index: Polynomial, loops: Sequence[LoopRange], values: Launch) -> 
     return result
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """Goes through the iterations of nested loops that may lead to the index ``value``.
 
     ``at_least`` is what the index is at least once a loop's symbol is known, and ``left`` are the iterations that may

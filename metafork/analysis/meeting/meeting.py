@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import gcd
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.positivity import Positivity
@@ -36,7 +38,6 @@ from metafork.analysis.meeting.remainders import contradict
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
-from metafork.lazy_dataclass import dataclass
 
 MOST_CASES = 40
 """Cases of conditions that the solver looks at for one pair of accesses."""
@@ -48,8 +49,7 @@ MOST_ENUMERATED = 4
 """Loops with at most this constant number of iterations are compared iteration by iteration."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
+class Meeting(Struct, frozen=True):
     """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them.
 
     ``compared`` is false where there is nothing to compare: no index is known of both accesses.

@@ -7,14 +7,15 @@ Symbols of the second access that may have another value than at the first are p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Reference
-from metafork.lazy_dataclass import dataclass
 
 PRIME = "'"
 """Ends the name of a symbol of the second point."""
@@ -22,8 +23,7 @@ IndexPair = tuple[Polynomial, Polynomial]
 """Two indices that are equal where two accesses meet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """Which points are compared: loop symbols ``same`` at both, and ``apart``, at least one of which differs.
 
     In ``one_stretch``, between two barriers, what a block computes once has one value at both.
@@ -34,8 +34,7 @@ class Points:
     one_stretch: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TwoQuotients:
+class TwoQuotients(Struct, frozen=True):
     """Quotients by one divisor, one of each point, and by how much the dividend of the second is greater."""
 
     mine: str

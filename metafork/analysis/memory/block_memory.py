@@ -7,8 +7,10 @@ Shared memory is laid out for each path by itself, from 0; a block needs the max
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -23,14 +25,12 @@ from metafork.analysis.memory.windows import NotCacheableError, Window, array_wi
 from metafork.analysis.references import Reference, extent_limits, known_extent
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
-from metafork.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from metafork.analysis.memory.structures import Structure
 
 
-@dataclass(frozen=True, slots=True)
-class HeldWindow:
+class HeldWindow(Struct, frozen=True):
     """A window with its size in words, and how its writes reach global memory: ``boxes`` are what is copied back.
 
     It has so many buffers in turn as ``stages``, all of which are in ``words``; where it has one, ``one_buffer`` is why
@@ -45,8 +45,7 @@ class HeldWindow:
     one_buffer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PathPlan:
+class PathPlan(Struct, frozen=True):
     """One path: its conditions, its program, and what it holds.
 
     ``references`` are those of ``program`` in evaluation order; ``block_arrays`` come with their sizes in words.
@@ -71,8 +70,7 @@ class PathPlan:
         return total
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True):
     """An array that was to be cached or transposed and is not: why, and the access at fault where one is.
 
     ``loop`` names the variable of the loop whose range is not known, where that is why.
@@ -84,8 +82,7 @@ class LeftOut:
     loop: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BlockMemory:
+class BlockMemory(Struct, frozen=True):
     """The plan of a program.
 
     ``words`` is the maximum over paths; ``derived`` are the symbols beyond those of the program's facts that it and the

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class CopyWalk:
+class CopyWalk(Struct, frozen=True):
     """The axes of a box that have more than one element, and whether the last two of them are walked as one line.
 
     The last of ``axes`` is walked by x, the one before it by y and z together, any other by every thread; where

@@ -15,7 +15,9 @@ wrap.  An index that is a polynomial is split by ``windows`` itself: an array wi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
@@ -44,7 +46,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import map_body, variables
-from metafork.lazy_dataclass import dataclass
 
 Split = tuple[Expr | None, Expr | None]
 """Row and column, ``None`` for 0."""
@@ -126,8 +127,7 @@ def _definitions(program: Program) -> dict[str, Expr]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Struct, frozen=True):
     """Splits indices; ``constants`` knows what is the same in all of the launch, ``symbols`` how that is written."""
 
     constants: Scope

@@ -21,14 +21,13 @@ from __future__ import annotations
 
 from math import gcd
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 WARP = 32
 LARGEST_STRIDE = 31
 
 
-@dataclass(frozen=True, slots=True)
-class LaneTranspose:
+class LaneTranspose(Struct, frozen=True):
     """The transposition for one stride, 2 to ``LARGEST_STRIDE``."""
 
     stride: int

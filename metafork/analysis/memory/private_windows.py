@@ -9,7 +9,9 @@ a digit is at least the span of the digits below it; so no two iterations of the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -18,7 +20,6 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.analysis.memory.windows import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
-from metafork.lazy_dataclass import dataclass
 
 LARGEST_PRIVATE = 16
 """Most elements of one private window; more would not stay in registers."""
@@ -27,8 +28,7 @@ THREAD_SYMBOLS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 """The thread variables of every phase, innermost first, under one name each."""
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateWindow:
+class PrivateWindow(Struct, frozen=True):
     """The elements of ``array`` that a thread keeps in registers.
 
     Coordinate d of element number ``sum of digit * weight`` is ``bases[d] + sum of steps[digit][d] * digit``; ``bases``

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.facts import Scope
@@ -21,23 +23,20 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.lane_transpose import LARGEST_STRIDE
 from metafork.analysis.references import Reference
 from metafork.ir.program import Array, Program
-from metafork.lazy_dataclass import dataclass
 
 
 class NoStructureError(Exception):
     """An array is not accessed as structures; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """One reference into a structure: its field is ``offset``, a polynomial in serial loop variables of the thread."""
 
     reference: Reference
     offset: Polynomial
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """What a thread touches of ``array`` in one phase: elements ``base + f``, ``f`` in ``fields``.
 
     ``base`` counts elements, in parameters, grid, block-level and thread variables; it grows by ``stride`` with the x
@@ -61,8 +60,7 @@ class Structure:
         return self.fields[-1] + 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Access:
+class _Access(Struct, frozen=True):
     reference: Reference
     stride: int
     base: Polynomial  # without constant term

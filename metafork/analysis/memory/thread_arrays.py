@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
@@ -32,7 +33,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, private_arrays, variables
-from metafork.lazy_dataclass import dataclass
 
 MOST_REGISTERS = 64
 """Most 4-byte registers for one array: a thread has 255 at most, and needs others."""
@@ -40,8 +40,7 @@ MOST_COPIES = 256
 """Most copies of a statement that unrolling makes."""
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadArray:
+class ThreadArray(Struct, frozen=True):
     """An array of a thread.  ``reason`` says why it has no registers, empty where it has; ``fault`` is the access."""
 
     array: Array
@@ -54,8 +53,7 @@ class ThreadArray:
         return not self.reason
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadArrays:
+class ThreadArrays(Struct, frozen=True):
     """The arrays of a program's threads by name, and the ``id``s of the loops that make numbers of their indices."""
 
     arrays: Mapping[str, ThreadArray]
@@ -92,8 +90,7 @@ _Known = dict[str, frozenset[int]]
 """Scalars that are numbers once the loops with these ``id``s are unrolled."""
 
 
-@dataclass(slots=True)
-class _Search:
+class _Search(Struct):
     """One walk over a program: the accesses whose indices stay unknown, and the loops that the others need."""
 
     names: frozenset[str]

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, equal
 from metafork.algebra.prover import Prover
 from metafork.analysis.loop_ranges import LoopRange, all_run
 from metafork.analysis.memory.windows import Window, coordinates
 from metafork.analysis.references import Reference
-from metafork.lazy_dataclass import dataclass
 
 
 class Store(Enum):
@@ -28,8 +29,7 @@ class Store(Enum):
     THROUGH = "through"
 
 
-@dataclass(frozen=True, slots=True)
-class Digit:
+class Digit(Struct, frozen=True):
     """One loop symbol of a mixed radix: ``symbol = (offset / weight) % trips`` (the highest digit needs no ``%``)."""
 
     symbol: str
@@ -37,8 +37,7 @@ class Digit:
     trips: Polynomial
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenBox:
+class WrittenBox(Struct, frozen=True):
     """The elements that one reference writes: a box, the digits of each coordinate, and the guards.
 
     Coordinate d runs over ``lows[d] + scales[d]*e`` for ``0 <= e < extents[d]``.

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, product
 from math import gcd
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
@@ -25,13 +27,11 @@ from metafork.analysis.memory.wrapped_windows import CannotUnwindError, Periods,
 from metafork.analysis.references import Reference
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Array, ParameterKind, Program
-from metafork.lazy_dataclass import dataclass
 
 _VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 
 
-@dataclass(frozen=True, slots=True)
-class Interleaving:
+class Interleaving(Struct, frozen=True):
     """Rows of ``trips*apart`` columns, ``together`` of the ``trips`` that a thread has side by side.
 
     ``metafork.analysis.memory.interleaving`` says where column ``w*apart + u`` is kept, and when.
@@ -42,8 +42,7 @@ class Interleaving:
     together: int
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """A box of one array, per block.
 
     Coordinate d of element e of the window is ``lows[d] + strides[d]*e`` with ``0 <= e < extents[d]`` (elements).

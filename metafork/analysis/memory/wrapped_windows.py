@@ -10,7 +10,8 @@ apart along another axis: ``u[1 - now][p] = u[now][(p + 1) % n]``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import Scope

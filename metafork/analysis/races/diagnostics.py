@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Set
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
+
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
 from metafork.algebra.prover import sample_points

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import Enum
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.cfg.source_cfg import UniformPath
@@ -20,7 +22,6 @@ from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
 from metafork.ir.translation_unit import Promise
-from metafork.lazy_dataclass import dataclass
 
 MOST_QUESTIONS = 12
 """Pairs of accesses, for each path, about which the solvers are asked."""
@@ -33,8 +34,7 @@ class RaceKind(Enum):
     THREADS = "threads"
 
 
-@dataclass(frozen=True, slots=True)
-class Unproved:
+class Unproved(Struct, frozen=True):
     """A pair of accesses of which it is not known whether it is a race.
 
     ``compared`` is false where there is nothing to compare: no index is known of both accesses.

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field
 from math import prod
+
+from msgspec import Struct, field
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
@@ -29,7 +30,6 @@ from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_v
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Promise
-from metafork.lazy_dataclass import dataclass
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
@@ -37,8 +37,7 @@ MOST_ITERATIONS = 20_000
 """Iterations of the loops around one access that are played through, those included that its guards leave out."""
 
 
-@dataclass(frozen=True, slots=True)
-class Race:
+class Race(Struct, frozen=True):
     """Two iterations that touch one element, at parameter values that Start allows."""
 
     kind: RaceKind
@@ -50,8 +49,7 @@ class Race:
     element: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RaceReport:
+class RaceReport(Struct, frozen=True):
     """``races`` are certain; ``unproved`` pairs are neither proved nor refuted.  Both empty: proved free of races."""
 
     races: tuple[Race, ...]
@@ -67,8 +65,7 @@ def find_races(program: Program) -> tuple[Race, ...]:
     return _found_races(program, facts, _Compared(facts))
 
 
-@dataclass(slots=True)
-class _Compared:
+class _Compared(Struct):
     """The accesses of each path; what was proved of a pair once is not asked again."""
 
     facts: Facts
@@ -221,8 +218,7 @@ def _lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[s
 _Iteration = tuple[tuple[str, int], ...]
 
 
-@dataclass(slots=True)
-class _Touch:
+class _Touch(Struct):
     """One access to an element: the iteration of the grid, of the block-level loops and of the threads."""
 
     access: Reference

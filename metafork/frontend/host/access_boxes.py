@@ -7,13 +7,14 @@ in small constants alone become a box around them, which is read as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Literal
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.frontend.host.linear_indices import Amount, Linear, Trips
 from metafork.ir.translation_unit import HostAccess, HostIndex
-from metafork.lazy_dataclass import dataclass
 
 Kind = Literal["parameter", "object", "pointer", "everything", "freed"]
 _NEAR = 16
@@ -21,8 +22,7 @@ _NEAR = 16
 _MOST_ACCESSES = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """What one expression touches.  ``around`` are loops without whose iterations nothing of it is overwritten."""
 
     name: str
@@ -37,8 +37,7 @@ Terms = tuple[tuple[int, Amount], ...]
 Shape = tuple[tuple[Amount, Terms] | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
+class _Form(Struct, frozen=True):
     """Elements that may be in one box: all but the constants of their indices."""
 
     name: str

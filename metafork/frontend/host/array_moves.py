@@ -8,14 +8,14 @@ checked when the program runs.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Change, Site, Variable, Write, key_of
 from metafork.frontend.text import syntax
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """What becomes of an array parameter: a change that is not followed, or whether something unknown may move it."""
 
     refused: Change | None

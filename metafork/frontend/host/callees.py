@@ -7,7 +7,8 @@ body is a ``Callee``: what it touches is told in the caller's names, as if its b
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.linear_indices import Linear
@@ -15,11 +16,9 @@ from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Callee:
+class Callee(Struct, frozen=True):
     """A function of the file without schedules: its parameters in order, and its body, all of which is known."""
 
     name: str
@@ -27,16 +26,14 @@ class Callee:
     host: HostFunction
 
 
-@dataclass(frozen=True, slots=True)
-class Callees:
+class Callees(Struct, frozen=True):
     """``drop_ins`` are names; ``find`` returns what is known of another function, ``None`` where that is nothing."""
 
     drop_ins: Set[str] = frozenset()
     find: Callable[[str], Callee | None] = field(default=lambda _: None)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where an address of the caller's leads: to ``variable[prefix...]``, and ``offset`` elements on."""
 
     variable: Variable
@@ -44,8 +41,7 @@ class Place:
     offset: Linear | None
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Struct, frozen=True):
     """A range of bytes that a function of C takes: by the numbers of arguments, where it begins and how long it is.
 
     The length is the product of the arguments ``length``.

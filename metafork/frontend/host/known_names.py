@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from msgspec import Struct
+
 from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.frontend.text.vocabulary import (
     CONSTANTS,
@@ -18,7 +20,6 @@ from metafork.frontend.text.vocabulary import (
     PRINTING_FUNCTIONS,
     SCANNING_FUNCTIONS,
 )
-from metafork.lazy_dataclass import dataclass
 
 C_WORDS = frozenset(
     {
@@ -86,8 +87,7 @@ OF_HEADERS = frozenset({*_LIBRARY.split(), *_HARMLESS, *SCANNING_FUNCTIONS, *CON
 """Names of C and POSIX that mean what they mean there."""
 
 
-@dataclass(frozen=True, slots=True)
-class KnownNames:
+class KnownNames(Struct, frozen=True):
     """What is known besides the variables in scope.
 
     ``declared`` are the functions and types of the file and its headers.  Where an own header could not be read, it may

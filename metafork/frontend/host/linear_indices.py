@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.loop_heads import comparison_of, step_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.lazy_dataclass import dataclass
 
 _NUMBER = r"(0[xX][0-9a-fA-F]+|[0-9]+)([uUlL]{0,3})"
 _MOST = 2**31
@@ -26,8 +27,7 @@ _MOST = 2**31
 _MOST_PRODUCTS = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
+class Amount(Struct, frozen=True):
     """A sum of products of C texts, each with a factor; the product of no texts is 1."""
 
     products: tuple[tuple[tuple[str, ...], int], ...] = ()
@@ -87,16 +87,14 @@ class Amount:
         return all(abs(factor) < _MOST for _, factor in self.products)
 
 
-@dataclass(frozen=True, slots=True)
-class Trips:
+class Trips(Struct, frozen=True):
     """A loop: how many iterations it has at most, and whether they are always all of them (``exact``)."""
 
     count: Amount
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Linear:
+class Linear(Struct, frozen=True):
     """``start`` and so much more for each iteration of some loops, by their numbers; ``type`` is the one of C."""
 
     start: Amount
@@ -215,8 +213,7 @@ def _within(one: Linear) -> Linear | None:
     return None if one.terms else replace(one, start=_converted(one.start, one.type))
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """A loop whose variable is followed.
 
     ``value`` is the variable in an iteration; the loop has its condition in front of everything else that its head

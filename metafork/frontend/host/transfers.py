@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import Transfer
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
+class _Around(Struct, frozen=True):
     """What surrounds a statement: its function, a schedule in it, and the arrays that are to stay on the device.
 
     Where there are ``pointers`` among these, they may lead to any array of the function.

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(eq=False)
-class Variable:
+class Variable(Struct, eq=False):
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
@@ -50,8 +49,7 @@ class Variable:
     braces: syntax.Braces | None = None
 
 
-@dataclass(eq=False, slots=True)
-class Stretch:
+class Stretch(Struct, eq=False):
     """The places that a loop or a block covers, from ``first`` to ``last``."""
 
     first: int
@@ -62,8 +60,7 @@ class Stretch:
         return self.first <= order <= self.last
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """A write to a variable: where, the expression where it is a plain one, the block that it stands directly in.
 
     It is ``supposed`` where only the tokens of a text that is not understood suggest it.
@@ -77,8 +74,7 @@ class Write:
     supposed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """What may change a variable: a write or a call that is seen, or something that is not known."""
 
     span: Span
@@ -86,8 +82,7 @@ class Change:
     write: Write | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Assertion:
+class Assertion(Struct, frozen=True):
     """An ``assert`` of the host, or a condition under which a statement stands."""
 
     condition: syntax.Expression
@@ -96,8 +91,7 @@ class Assertion:
     scope: dict[str, Variable]
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """A schedule with what surrounds it: visible variables and the loops around it, outermost first."""
 
     statement: syntax.ScheduleStatement

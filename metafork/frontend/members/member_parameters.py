@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import Variable, declared

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
@@ -20,7 +22,6 @@ from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.structures import TypeNames
 from metafork.frontend.text.tokens import WRITING, BracketError, Token, TokenKind, match_brackets
 from metafork.frontend.text.vocabulary import scalar_type
-from metafork.lazy_dataclass import dataclass
 
 _MOST_ROUNDS = 8
 """How deeply functions that are written out may call each other."""
@@ -28,8 +29,7 @@ _MOST_ROUNDS = 8
 _LEFT_OUT = frozenset({"const", "static", "inline", "restrict", "__inline", "__inline__", "extern", "*"})
 
 
-@dataclass(frozen=True, slots=True)
-class Returning:
+class Returning(Struct, frozen=True):
     """``type name(parameters) { return value; }``: a parameter's type is ``None`` where it is a structure."""
 
     type: tuple[Token, ...]

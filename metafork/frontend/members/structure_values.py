@@ -13,8 +13,9 @@ time.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
 from metafork.frontend.members.returning import Returning, calls_nothing

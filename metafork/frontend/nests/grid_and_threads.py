@@ -17,9 +17,11 @@ interchange; what is left over at the border is left out by a condition):
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.nests.head_types import TypeOf, counts_numbers
 from metafork.frontend.nests.heads import (
@@ -40,7 +42,6 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.lazy_dataclass import dataclass
 
 
 class Known(NamedTuple):
@@ -66,8 +67,7 @@ def with_grid_and_threads(schedule: syntax.ScheduleStatement, reporter: Reporter
     return PlainNest(rewriting.plain(nests[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
+class _Opened(Struct, frozen=True):
     """A loop whose head is plain, and what its body begins with for that: declarations, conditions for the rest."""
 
     loop: syntax.ForStatement

@@ -9,20 +9,20 @@ thing stays as it is, for a diagnostic.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 from functools import reduce
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.loop_heads import comparison_of, step_of
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 Range = tuple[syntax.Expression, syntax.Expression]
 """The least and the greatest value of a variable."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """``variable op limit``, with the span of the whole comparison."""
 
     op: str
@@ -30,8 +30,7 @@ class Bound:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The head of a loop over ``name``: it runs from ``start`` by ``step``, downwards or not, while all bounds hold.
 
     It is ``usual`` where it has one bound, ``name < limit``, and a step like ``name++``.

@@ -8,7 +8,9 @@ as long as the pointer lives; an offset that may not is kept in a scalar.  Other
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.host.variables import Variable, declared
@@ -18,11 +20,9 @@ from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.frontend.text.syntax_changes import with_expressions, with_operands, with_statements
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """``base + offset`` in an array; ``base`` is the array, or rows of it."""
 
     base: syntax.Expression

@@ -9,7 +9,8 @@ otherwise at the beginning of the innermost ``meta_for`` that has all uses of it
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable

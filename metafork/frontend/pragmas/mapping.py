@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Literal
+
+from msgspec.structs import replace
 
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter

@@ -16,7 +16,9 @@ extent follows from accesses, but not in terms of parameters.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable, columns_of, key_of
@@ -29,11 +31,9 @@ from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True):
     """What a pragma says of a pointer: how many elements it leads to, or how many ``rows`` of these extents."""
 
     name: str

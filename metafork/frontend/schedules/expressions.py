@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
+
+from msgspec.structs import replace
 
 from metafork.frontend.host.known_names import OF_HEADERS
 from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES

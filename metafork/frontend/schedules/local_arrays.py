@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import product
+
+from msgspec.structs import replace
 
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.symbols import ArraySymbol

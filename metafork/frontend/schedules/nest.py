@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
+from msgspec import Struct
+
 from metafork.frontend.nests.shape import border, items_of, meta_loops
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.ordered_sums import OrderedSums, SecondPass
@@ -26,14 +28,12 @@ from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 MOST_DIMENSIONS = 3
 """Dimensions of a grid and of a block."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nest:
+class Nest(Struct, frozen=True):
     """The loops and statements of a schedule, and the names of the host that it uses.
 
     Where it adds up floating-point numbers, ``ordered`` are the extents of the nests of threads that do, and ``second``

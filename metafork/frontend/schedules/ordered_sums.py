@@ -34,22 +34,22 @@ taken as the text has it by threads, and of what they found in the form that the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.reductions import Reductions, over_phases
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import map_expression, names_in
-from metafork.lazy_dataclass import dataclass
 
 WIDTH = 256
 """Threads of the block that adds up what the blocks have added up."""
 
 
-@dataclass(frozen=True, slots=True)
-class SecondPass:
+class SecondPass(Struct, frozen=True):
     """What the blocks leave for a second program: its loops, its code, the arrays that both have, and the results."""
 
     grid: tuple[ir.MetaFor, ...]
@@ -58,8 +58,7 @@ class SecondPass:
     targets: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Own:
+class _Own(Struct, frozen=True):
     """An array of parts of one result, the clause that it is for, and the ``forms`` in which the text takes them up."""
 
     array: ir.Array
@@ -87,8 +86,7 @@ _Form = Callable[[ir.Expr, ir.Expr], ir.Expr]
 """The greater, or the lesser, of what was found and another value, as the text writes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class OrderedSums:
+class OrderedSums(Struct, frozen=True):
     """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has."""
 
     reductions: Reductions

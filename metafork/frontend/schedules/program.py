@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Collection, Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction

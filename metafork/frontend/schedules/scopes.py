@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.frontend.schedules.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import DEVICE_WORDS
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class _Scope:
+class _Scope(Struct):
     symbols: dict[str, Symbol] = field(default_factory=dict)
     spans: dict[str, Span] = field(default_factory=dict)
     of_function: str = ""

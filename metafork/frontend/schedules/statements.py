@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.calls import Calls, is_still
@@ -25,11 +27,9 @@ from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class Level:
+class Level(Struct):
     """Where a statement stands: at block level or in a thread, and how many serial loops are around it there."""
 
     origin: Origin

@@ -13,16 +13,16 @@ members of their type alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, fresh_name, map_body, map_expression
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(slots=True)
-class Views:
+class Views(Struct):
     """The views of one schedule's structures; ``taken`` are the names that theirs must differ from."""
 
     taken: set[str]

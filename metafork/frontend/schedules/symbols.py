@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
 class Origin(Enum):
@@ -21,8 +22,7 @@ class Origin(Enum):
     THREAD = "a thread"
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarSymbol:
+class ScalarSymbol(Struct, frozen=True):
     """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses.
 
     ``number`` is the value of a ``const`` integer that has one for good.
@@ -36,8 +36,7 @@ class ScalarSymbol:
     number: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArraySymbol:
+class ArraySymbol(Struct, frozen=True):
     """An array as a schedule sees it; ``of_block`` where it is the block's own, ``of_thread`` where it is a thread's.
 
     An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
@@ -97,16 +96,14 @@ class ArraySymbol:
         return index if self.offset is None else ir.binary("+", self.offset, index, index.span)
 
 
-@dataclass(frozen=True, slots=True)
-class ValueSymbol:
+class ValueSymbol(Struct, frozen=True):
     """A parameter of a function that is put in line, never written there: the argument, in the parameter's type."""
 
     value: ir.Expr
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class PointedSymbol:
+class PointedSymbol(Struct, frozen=True):
     """A parameter of a function that is put in line and points to a scalar of the caller."""
 
     scalar: ScalarSymbol
@@ -114,8 +111,7 @@ class PointedSymbol:
     const: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UnusableSymbol:
+class UnusableSymbol(Struct, frozen=True):
     """A declared name that no schedule can use: the code that says why, a reason and a way out of its own, if any."""
 
     code: str

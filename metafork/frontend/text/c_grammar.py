@@ -9,9 +9,10 @@ every expression in tokens is recorded.  Its tree leaves this module as ``syntax
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NoReturn
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pycparser import c_ast
 from pycparser.c_lexer import CLexer
 from pycparser.c_lexer import Token as LexerToken
@@ -21,7 +22,6 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.counted_braces import first_extent
 from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 DEPTH_LIMIT = 130
 """Deepest expression that is accepted, in operators; what follows (proofs, printers) recurses over expressions."""
@@ -85,8 +85,7 @@ class _FeedLexer(CLexer):  # type: ignore[misc]  # pycparser has no types
         return str(token.type)
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
+class _Extent(Struct, frozen=True):
     """A half-open range of tokens."""
 
     begin: int

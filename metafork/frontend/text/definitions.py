@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.tokens import Token, TokenKind
-from metafork.lazy_dataclass import dataclass
 
 _CONTROL = frozenset({"if", "for", "while", "switch", "do", "else", "return", "meta_for", "meta_schedule"})
 _NO_FUNCTION = frozenset(
@@ -18,8 +19,7 @@ _NO_FUNCTION = frozenset(
 """Words before parentheses that are not a function's parameters."""
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionText:
+class FunctionText(Struct, frozen=True):
     """A function definition as indices of tokens: first token, name, parentheses, braces."""
 
     first: int

@@ -9,7 +9,8 @@ matters to nobody; inside, it is a diagnostic, and the descent goes on behind it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError

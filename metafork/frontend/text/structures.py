@@ -10,7 +10,7 @@ Arrays and structures that are members are written out, as members ``v[0]``, ``v
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import product
 
 from metafork.frontend.text import syntax
@@ -19,7 +19,6 @@ from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Slot
-from metafork.lazy_dataclass import dataclass
 
 MOST_MEMBERS = 64
 """Members of a structure, those of its arrays included."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec import Struct
+
 from metafork.frontend.text.tokens import Token
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """An identifier; ``uncertain`` where a macro of that name may be defined that is not known."""
 
     name: str
@@ -22,23 +22,20 @@ class Name:
     uncertain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A number or a character constant, as spelled."""
 
     text: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class String:
+class String(Struct, frozen=True):
     """A string literal."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Prefix:
+class Prefix(Struct, frozen=True):
     """``op operand``; ``op`` is one of ``+ - ! ~ & * ++ -- sizeof``."""
 
     op: str
@@ -46,8 +43,7 @@ class Prefix:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Postfix:
+class Postfix(Struct, frozen=True):
     """``operand++`` or ``operand--``."""
 
     op: str
@@ -55,8 +51,7 @@ class Postfix:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Infix:
+class Infix(Struct, frozen=True):
     """``left op right``, without assignments and commas."""
 
     op: str
@@ -65,8 +60,7 @@ class Infix:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Ternary:
+class Ternary(Struct, frozen=True):
     """``condition ? then : otherwise``."""
 
     condition: Expression
@@ -75,8 +69,7 @@ class Ternary:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """``target op value`` with ``op`` among ``= += -=`` and so on."""
 
     op: str
@@ -85,16 +78,14 @@ class Assignment:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Comma:
+class Comma(Struct, frozen=True):
     """``a, b, c``."""
 
     items: tuple[Expression, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(Struct, frozen=True):
     """``callee(arguments)``."""
 
     callee: Expression
@@ -102,8 +93,7 @@ class Invocation:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Struct, frozen=True):
     """``base[index]``."""
 
     base: Expression
@@ -111,8 +101,7 @@ class Subscript:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """``base.field`` or ``base->field``."""
 
     base: Expression
@@ -121,8 +110,7 @@ class Member:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(Struct, frozen=True):
     """``(type) operand``."""
 
     type: TypeName
@@ -130,8 +118,7 @@ class Conversion:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SizeOfType:
+class SizeOfType(Struct, frozen=True):
     """``sizeof(type)``."""
 
     type: TypeName
@@ -142,8 +129,7 @@ COMPOUND_LITERAL = "a compound literal"
 """What ``Unsupported`` is called that is ``(struct s){1, 2}``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsupported:
+class Unsupported(Struct, frozen=True):
     """An expression of a form that has no meaning here; ``what`` names it, ``written`` are names it may write."""
 
     what: str
@@ -171,8 +157,7 @@ Expression = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class MemberName:
+class MemberName(Struct, frozen=True):
     """A member of a structure: its name and specifiers, and ``what`` it is where no schedule has such a thing.
 
     ``extents`` are those of an array, ``structure`` is the structure that it is.  Where it is a pointer to a scalar,
@@ -187,16 +172,14 @@ class MemberName:
     pointed: TypeName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StructureName:
+class StructureName(Struct, frozen=True):
     """``struct tag``, with its members where it is defined."""
 
     tag: str
     members: tuple[MemberName, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TypeName:
+class TypeName(Struct, frozen=True):
     """Specifiers and declarator of a type, the name left out.
 
     ``words`` are the type specifiers in order (``unsigned``, ``long``, or a typedef name; ``struct`` stands for any
@@ -216,8 +199,7 @@ class TypeName:
     rows: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Designated:
+class Designated(Struct, frozen=True):
     """``[i][j] = item`` in a braced initialiser."""
 
     indices: tuple[Expression, ...]
@@ -225,16 +207,14 @@ class Designated:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Braces:
+class Braces(Struct, frozen=True):
     """A braced initialiser; its items are expressions and, for rows, braces again, with designators or without."""
 
     items: tuple[Expression | Braces | Designated, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Declarator:
+class Declarator(Struct, frozen=True):
     """One declared name.  ``span`` runs over the declarator with its initialiser, ``name_span`` over the name.
 
     Of a braced initialiser, ``value`` is ``Unsupported`` and ``braces`` are its items where it names no members.
@@ -248,8 +228,7 @@ class Declarator:
     braces: Braces | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """``type a = 1, b;``; without declarators where only a type is declared, ``structure`` where that is one."""
 
     declarators: tuple[Declarator, ...]
@@ -257,8 +236,7 @@ class Declaration:
     structure: TypeName | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionStatement:
+class ExpressionStatement(Struct, frozen=True):
     """``expression;``, with ``meta_atomic`` in front where it is ``atomic``."""
 
     expression: Expression
@@ -266,16 +244,14 @@ class ExpressionStatement:
     atomic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """``{ ... }``."""
 
     items: tuple[Statement, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class IfStatement:
+class IfStatement(Struct, frozen=True):
     """``if (condition) then else otherwise``."""
 
     condition: Expression
@@ -284,8 +260,7 @@ class IfStatement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(Struct, frozen=True):
     """``op: name`` of a ``meta_reduction``; ``span`` is that of the whole clause."""
 
     op: str
@@ -293,8 +268,7 @@ class Reduction:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ForStatement:
+class ForStatement(Struct, frozen=True):
     """``for`` or ``meta_for``; ``head`` is the span from the keyword to the closing parenthesis.
 
     Of a loop that is not ``separate`` a macro gives a part together with what stands before or behind the loop.
@@ -311,8 +285,7 @@ class ForStatement:
     reductions: tuple[Reduction, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class WhileStatement:
+class WhileStatement(Struct, frozen=True):
     """``while (condition) body``, or ``do body while (condition);``; ``separate`` as for a ``for``."""
 
     condition: Expression
@@ -322,8 +295,7 @@ class WhileStatement:
     separate: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchStatement:
+class SwitchStatement(Struct, frozen=True):
     """``switch (value) body``."""
 
     value: Expression
@@ -331,8 +303,7 @@ class SwitchStatement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledStatement:
+class LabelledStatement(Struct, frozen=True):
     """``label: body``, ``case 1: body`` or ``default: body``."""
 
     label: str
@@ -340,8 +311,7 @@ class LabelledStatement:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Jump:
+class Jump(Struct, frozen=True):
     """``break``, ``continue``, ``goto`` or ``return``."""
 
     word: str
@@ -349,15 +319,13 @@ class Jump:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Struct, frozen=True):
     """A lone semicolon, or a statement with a fault that was reported."""
 
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """Host code of which only the tokens are known; ``mistake`` is why it is no C of the usual kind, and where."""
 
     tokens: tuple[Token, ...]
@@ -365,32 +333,28 @@ class Opaque:
     mistake: tuple[str, Span] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GridClause:
+class GridClause(Struct, frozen=True):
     """``meta_grid(loops)``: how many of the nested ``meta_for``s are the grid's."""
 
     loops: int
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BlockClause:
+class BlockClause(Struct, frozen=True):
     """``meta_block(extents)``: the shape of the blocks into which the innermost ``meta_for``s are cut."""
 
     shape: tuple[Expression, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class StaticClause:
+class StaticClause(Struct, frozen=True):
     """``name: values`` of a ``meta_static`` in front of a schedule."""
 
     name: Name
     values: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScheduleStatement:
+class ScheduleStatement(Struct, frozen=True):
     """``meta_schedule [cache(...)] [meta_grid(...)] [meta_block(...)] body``; ``keyword`` is its first word.
 
     ``static`` is what ``meta_static`` says in front of it, at ``static_words``; ``span`` begins behind that.

@@ -11,8 +11,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from enum import Enum
 
+from msgspec import Struct
+
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
 class TokenKind(Enum):
@@ -27,8 +28,7 @@ class TokenKind(Enum):
     STRAY = "stray"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A token.  One that a macro gave has the span of the macro's use.
 
     ``fault`` says why a macro's name was left as it is; it is ``unknown`` where what the macro does is not known.

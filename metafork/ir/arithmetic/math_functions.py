@@ -6,15 +6,15 @@ Whoever prints or lowers a call therefore converts to the types given here.
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.lazy_dataclass import dataclass
 
 INT, LONG, LONG_LONG = ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG
 FLOAT, DOUBLE = ScalarType.FLOAT, ScalarType.DOUBLE
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """Parameter types, left to right, and the type of the result."""
 
     parameters: tuple[ScalarType, ...]

@@ -6,11 +6,10 @@ nest, ``MF02xx`` about constructs, ``MF03xx`` about names and types, ``MF04xx`` 
 
 from __future__ import annotations
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A code's title, its default reason and its default way out."""
 
     code: str

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
+from msgspec import Struct
+
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
 class Severity(Enum):
@@ -23,8 +24,7 @@ class Severity(Enum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding: a sentence at a place, with its reason, a way out, and other places that explain it."""
 
     code: str

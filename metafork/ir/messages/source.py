@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One input text.  ``name`` is what diagnostics print (a path as the user typed it)."""
 
     name: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(Struct, frozen=True, order=True):
     """A half-open range of the input; lines and columns count from 1, in characters.
 
     ``start`` and ``end`` are character offsets into the text, so that a passage can be cut out or replaced.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from fractions import Fraction
+
+from msgspec import Struct, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
@@ -29,7 +30,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.lazy_dataclass import dataclass
 
 UNSIGNED = ScalarType.UNSIGNED_INT
 INT = ScalarType.INT
@@ -40,8 +40,7 @@ def builtin(name: str) -> Var:
     return Var(name, UNSIGNED)
 
 
-@dataclass(frozen=True, slots=True)
-class RowPlace:
+class RowPlace(Struct, frozen=True):
     """Where a thread stands in rows of one length: its row and column, and how many of each all threads cover.
 
     ``length`` is that length, or 1 where rows have no elements.
@@ -55,16 +54,14 @@ class RowPlace:
     """``None`` where the threads fill whole rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """Rows are walked by accesses of so many elements where ``wide`` is not 0, by elements elsewhere."""
 
     wide: Var
     lanes: int
 
 
-@dataclass(slots=True)
-class RowPlaces:
+class RowPlaces(Struct):
     """What the copies of a path share: places of a thread in rows, computed once, and names that are in use."""
 
     symbols: Mapping[str, Expr]
@@ -129,8 +126,7 @@ def _quotient(value: Expr, divisor: Expr) -> Expr:
     return Call(QUOTIENT, (value, Cast(UNSIGNED, divisor)), INT)
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
+class Site(Struct, frozen=True):
     """Where copies stand: expressions of the symbols in scope, array extents, threads, and what is known.
 
     ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``shape`` are the

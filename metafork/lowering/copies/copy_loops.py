@@ -15,8 +15,11 @@ In other copies each round computes its coordinates, which conditions compare wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
@@ -25,7 +28,6 @@ from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, whole_code_of
 from metafork.ir.program import ROLLED, Assign, Conditional, Declare, Expr, For, If, IntConst, Stmt, Var, binary
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
     INT,
     Choice,
@@ -45,8 +47,7 @@ Growth = Mapping[int, Expr]
 """How much the counters of some axes grow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(Struct, frozen=True):
     """A copy by offsets that advance.
 
     ``array_at`` and ``tile_at`` give the offsets for values of all counters, ``array_by`` and ``tile_by`` what they
@@ -309,8 +310,7 @@ def _stripped(running: Running, axis: int, count: Expr, strips: int, array: Expr
     return tuple(result)
 
 
-@dataclass(slots=True)
-class _Offsets:
+class _Offsets(Struct):
     """The two offsets of a running copy.
 
     ``place`` is the one in the tile, ``None`` where the tile lies in the order of the ``line``, which says the place.

@@ -17,6 +17,8 @@ step k - 1: so behind it the buffer of step k is whole, and nobody uses the othe
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.ir.program import (
     Assign,
     Cast,
@@ -30,12 +32,10 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.ir.rewriting import map_expression
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import INT
 
 
-@dataclass(frozen=True, slots=True)
-class StagedLoop:
+class StagedLoop(Struct, frozen=True):
     """The head of a loop, lowered; ``buffer`` says which of the two buffers its step uses."""
 
     init: Declare

@@ -20,6 +20,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.windows import Window
@@ -27,13 +29,11 @@ from metafork.ir.kernel import ALIGNED, VECTOR_BYTES, VECTORS, Kernel, Space
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
 from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, walk_statements
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import INT, Site, bounds_of, row_bounds
 from metafork.lowering.vectors import divides, multiples_needed
 
 
-@dataclass(frozen=True, slots=True)
-class WideAccess:
+class WideAccess(Struct, frozen=True):
     """So many elements go together where ``condition`` holds, the same in all threads."""
 
     lanes: int

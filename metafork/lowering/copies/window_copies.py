@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from msgspec import Struct
+
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
@@ -34,7 +36,6 @@ from metafork.ir.program import (
     Var,
     binary,
 )
-from metafork.lazy_dataclass import dataclass
 from metafork.lowering.copies.copy import (
     INT,
     Choice,
@@ -169,8 +170,7 @@ def _decode(counter: Var, digit: Digit, highest: Digit, symbols: Mapping[str, Ex
     return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Coordinates:
+class _Coordinates(Struct, frozen=True):
     """The coordinates of an element in the array, their declarations, and the conditions that keep them inside it."""
 
     values: tuple[Expr, ...]
@@ -178,8 +178,7 @@ class _Coordinates:
     guards: list[Expr]
 
 
-@dataclass(frozen=True, slots=True)
-class _Box:
+class _Box(Struct, frozen=True):
     """A box of a window: coordinate d of element e is ``lows[d] + strides[d]*e``, with e counted by ``counters``."""
 
     window: Window

@@ -14,9 +14,10 @@ runs (``check_passes``): then what the loads of the loop saw is marked (``LoadVi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value
 from metafork.ptx.emulation.execution import Executor, LoadVisit
@@ -34,8 +35,7 @@ class Unclear(Exception):  # noqa: N818  # it is a verdict on the kernel, not a 
     """The kernel cannot be emulated; the message says why, and the kernel is left alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     """A guarded branch that one flow came to: its block, the innermost loop walked (its header), and its condition."""
 
     block: int
@@ -44,8 +44,7 @@ class Branch:
     flow: Flow
 
 
-@dataclass(frozen=True, slots=True)
-class Emulation:
+class Emulation(Struct, frozen=True):
     """The result: visits of global loads, branches, the worst flow of each branching block, and the table of terms."""
 
     terms: Terms

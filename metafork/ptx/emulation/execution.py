@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.emulation.borders import Borders, Choice
 from metafork.ptx.emulation.evaluate import Evaluator, Value, instruction_types, type_width
 from metafork.ptx.emulation.predicates import Predicates
@@ -25,8 +26,7 @@ from metafork.ptx.text.syntax import Address, Instruction, Name, Vector
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "mmio", "cv", "sc", "acq_rel"})
 
 
-@dataclass(frozen=True, slots=True)
-class LoadVisit:
+class LoadVisit(Struct, frozen=True):
     """What one flow saw at one ``ld.global``.
 
     Attributes:

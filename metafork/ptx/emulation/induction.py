@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.emulation.evaluate import Evaluator, Value
 from metafork.ptx.emulation.states import State
 from metafork.ptx.emulation.terms import Poly, Terms
@@ -18,16 +19,14 @@ from metafork.ptx.text.cfg import Cfg, Loop
 from metafork.ptx.text.opcodes import written
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """What a pass adds, over the symbols of the header; ``image`` is the exact integer of it for a 32-bit register."""
 
     poly: Poly
     image: Poly | None
 
 
-@dataclass(frozen=True, slots=True)
-class LoopSummary:
+class LoopSummary(Struct, frozen=True):
     """A loop's symbols (register → atom), the registers it changes, and what a pass does to them.
 
     ``steps`` are added; ``resets`` are values over registers that the loop does not change, which a register has

@@ -9,9 +9,9 @@ come another way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct, field
+
 from metafork.ptx.emulation.borders import Choice
 from metafork.ptx.emulation.evaluate import Value
 from metafork.ptx.emulation.terms import Poly, Terms
@@ -21,8 +21,7 @@ MOST_STATES = 8
 """More states than this at one join become one, with unknowns where they differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """A branch taken on a path: its block, which successor, and whether all lanes of a warp decide alike."""
 
     block: int
@@ -30,8 +29,7 @@ class Decision:
     uniform: bool
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """One flow at one point; owned by the emulator.
 
     ``choices`` are, by position, the choices that the last execution of an instruction made (``borders``).

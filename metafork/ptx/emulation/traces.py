@@ -12,10 +12,11 @@ memory is believed of a load that says so, and of no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.emulation.borders import Check, Form
 from metafork.ptx.emulation.terms import Monomial, Poly, Terms, signed
 
@@ -73,8 +74,7 @@ class Match(NamedTuple):
     asked: frozenset[Check] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """A store: its 64-bit address and size in bytes."""
 
     address: Poly

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import instruction_types
 from metafork.ptx.interpreter import floats, integers
 from metafork.ptx.text.source import PtxError
@@ -36,8 +36,7 @@ _UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "
 _ROUNDINGS = ("rn", "rz", "rm", "rp", "rna")
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """What an instruction computes: source types in operand order, result type, and the function."""
 
     sources: tuple[str, ...]

@@ -6,13 +6,12 @@ A *slot* is a lane of the batch, whether a thread lives there or not: every bloc
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 
-from metafork.lazy_dataclass import dataclass
 from metafork.ptx.interpreter.memory import UNSIGNED, Arena, GlobalMemory
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -20,8 +19,7 @@ Array: TypeAlias = npt.NDArray[Any]
 WARP = 32
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """The threads of some blocks, and what they share.
 
     Attributes:
@@ -53,8 +51,7 @@ class Batch:
         return result
 
 
-@dataclass(slots=True)
-class ParameterSpace:
+class ParameterSpace(Struct):
     """Bytes of one ``.param`` variable: one row for all lanes (a kernel's) or one each (a call's)."""
 
     data: Array
@@ -70,8 +67,7 @@ class ParameterSpace:
         self.data[mask, offset : offset + size] = raw[mask]
 
 
-@dataclass(slots=True)
-class Frame:
+class Frame(Struct):
     """One activation of a function over a batch."""
 
     batch: Batch

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.ptx.interpreter.frame import WARP, Batch, Frame, ParameterSpace
 from metafork.ptx.interpreter.memory import AccessError, Arena, GlobalMemory
 from metafork.ptx.interpreter.operands import Operands, register_type
@@ -40,8 +40,7 @@ BATCH_SLOTS = 1 << 15
 _CUTS = frozenset({"bra", "brx", "ret", "exit", "bar", "barrier", "call", "trap"})
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """What a launch did.
 
     Attributes:
@@ -53,8 +52,7 @@ class Launch:
     lanes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """A compiled function: segment bounds, the step of each instruction, and the layout of its memory."""
 
     body: FlatBody

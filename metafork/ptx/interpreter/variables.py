@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.ptx.emulation.evaluate import float_bits
 from metafork.ptx.interpreter.memory import GlobalMemory
 from metafork.ptx.text.flatten import FlatBody, flatten
@@ -20,16 +20,14 @@ from metafork.ptx.text.syntax import TYPE_BYTES, Declaration, Declarator, Functi
 Array: TypeAlias = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionLayout:
+class FunctionLayout(Struct, frozen=True):
     """Byte offsets of a function's ``.local`` variables in each thread's local memory."""
 
     local_offsets: Mapping[str, int]
     local_size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleLayout:
+class ModuleLayout(Struct, frozen=True):
     """Addresses of the module's variables.
 
     Attributes:

@@ -10,9 +10,9 @@ the block it is *hoisted* to the first of its segment, where nothing between the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct, field
+
 from metafork.ptx.emulation.borders import Check
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.emulation.execution import LoadVisit
@@ -35,8 +35,7 @@ _DIVERGENT = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(Struct, frozen=True):
     """One load replaced: it takes what the load at ``source`` has ``delta`` lanes further, from ``element`` on.
 
     ``part`` is the bytes of an element, ``elements`` their number.  ``checked`` where it may do so only if the lanes
@@ -66,8 +65,7 @@ class Replacement:
         return bool(self.own or self.asked)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What to do with a kernel's loads.
 
     Attributes:
@@ -87,8 +85,7 @@ def _place(check: Check) -> tuple[int, str, int]:
     return check.position, check.what.value, check.number
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(Struct):
     """Loads of one block whose addresses differ by whole lanes; ``offset[p]`` is the lane offset of position p."""
 
     offset: dict[int, int] = field(default_factory=dict)

@@ -12,11 +12,11 @@ The original loads behind shuffles (``@%shuffle_corner``) are made in corner cas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from fractions import Fraction
 from typing import TypeAlias
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct, field
+
 from metafork.ptx.emulation.emulator import Branch, Unclear, emulate
 from metafork.ptx.emulation.evaluate import Evaluator
 from metafork.ptx.emulation.terms import Poly, Terms, signed
@@ -33,8 +33,7 @@ COUNTING_LOOPS = "counting-loops"
 Names: TypeAlias = "tuple[str, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """A polynomial: products of names (parameters as PTX calls them, ``%ntid.x``, …) → coefficient."""
 
     terms: Mapping[Names, Fraction] = field(default_factory=dict)
@@ -84,8 +83,7 @@ class Count:
 ONE = Count({(): Fraction(1)})
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalLoads:
+class GlobalLoads(Struct, frozen=True):
     """Loads of one thread.
 
     Attributes:

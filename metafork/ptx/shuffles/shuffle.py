@@ -7,9 +7,10 @@ passes unchanged, with the reason in its report.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.ptx.emulation.emulator import Emulation, Unclear, emulate, merge_visits
 from metafork.ptx.emulation.evaluate import SIGNED_INDEX, Evaluator
 from metafork.ptx.emulation.terms import LARGEST, Terms
@@ -31,8 +32,7 @@ MOST_BLOCKS = 1 << 20
 """With at most 1024 threads a block, thread numbers along x then have 30 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """How to transform.
 
     Attributes:
@@ -60,8 +60,7 @@ class Options:
             raise ValueError(f"the largest delta is {self.max_delta}, not within 0 to {LARGEST_DELTA}")
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(Struct, frozen=True):
     """One replaced load: where it and its source stand, the lanes between them (0: register reuse), bytes.
 
     ``checked`` says that the code compares the passes of the loops around, ``bordered`` that it looks for lanes at
@@ -77,16 +76,14 @@ class Shuffle:
     bordered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
+class LeftAlone(Struct, frozen=True):
     """A load that has a proved source and stays nevertheless."""
 
     span: Span
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class KernelReport:
+class KernelReport(Struct, frozen=True):
     """What happened to one kernel.
 
     Attributes:
@@ -114,8 +111,7 @@ class KernelReport:
         return sum(abs(s.delta) for s in self.shuffles) / len(self.shuffles) if self.shuffles else None
 
 
-@dataclass(frozen=True, slots=True)
-class ShuffleResult:
+class ShuffleResult(Struct, frozen=True):
     """The transformed text and a report for each kernel; ``valid`` is false for the measuring variants."""
 
     text: str

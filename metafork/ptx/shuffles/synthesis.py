@@ -51,12 +51,13 @@ if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from itertools import pairwise
 from typing import assert_never
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.ptx.emulation.borders import Check, What
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.shuffles.detection import SHUFFLED_BYTES, Plan, Replacement
@@ -97,8 +98,7 @@ class Variant(Enum):
         return self is Variant.FULL
 
 
-@dataclass(frozen=True, slots=True)
-class _Fresh:
+class _Fresh(Struct, frozen=True):
     """Names that the function does not use: ``prefix`` and a number."""
 
     prefix: str
@@ -115,8 +115,7 @@ def synthesize(cfg: Cfg, plan: Plan, variant: Variant = Variant.FULL) -> Functio
     return replace(cfg.body.function, body=writer.write())
 
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
+class _Passes(Struct, frozen=True):
     """Where passes of loops are counted and compared; loops are named by the position of their header.
 
     ``compared`` is the position of a block's first shuffle → the loops around it, ``inner`` a loop → those right

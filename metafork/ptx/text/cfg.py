@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.text.flatten import FlatBody
 from metafork.ptx.text.graph import EXIT, dominators, natural_loops, reverse_postorder
 from metafork.ptx.text.opcodes import read, written
@@ -18,8 +19,7 @@ from metafork.ptx.text.syntax import Instruction, Name
 _ENDS = frozenset({"bra", "brx", "ret", "exit"})
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """Instructions ``start`` to ``end`` (half open) and the blocks that may follow; ``-1`` is the end of the thread.
 
     For a guarded branch the successors are (taken, fall through).
@@ -30,16 +30,14 @@ class Block:
     successors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A natural loop: its header block and all its blocks, the header included."""
 
     header: int
     blocks: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Cfg:
+class Cfg(Struct, frozen=True):
     """The control flow of one function.
 
     Attributes:

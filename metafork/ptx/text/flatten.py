@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import assert_never
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.ptx.text.source import PtxError, Span
 from metafork.ptx.text.syntax import (
     Address,
@@ -39,16 +40,14 @@ from metafork.ptx.text.syntax import (
 _BRANCH_TARGETS = r"\.branchtargets\s+([^;]+);"
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A variable of the function that lives in memory: ``.local``, ``.shared`` or ``.param``."""
 
     declaration: Declaration
     declarator: Declarator
 
 
-@dataclass(frozen=True, slots=True)
-class FlatBody:
+class FlatBody(Struct, frozen=True):
     """The flat body of a function.
 
     Attributes:

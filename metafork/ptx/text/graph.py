@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 EXIT = -1
 Successors: TypeAlias = Mapping[int, Sequence[int]] | Sequence[Sequence[int]]
@@ -90,8 +90,7 @@ def dominates(immediate: Mapping[int, int], above: int, below: int) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class NaturalLoops:
+class NaturalLoops(Struct, frozen=True):
     """``members`` maps the header of each natural loop to its nodes, the header included; loops that share a header are
     one.  ``reducible`` tells whether every cycle is a natural loop."""
 

@@ -14,7 +14,8 @@ import re
 from itertools import accumulate
 from typing import Literal
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.text.source import PtxError, Span
 
 Kind = Literal["plain", "number", "word", "dot", "string", "punctuation", "end"]
@@ -49,8 +50,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Struct, frozen=True):
     """The tokens of one text; the last one has kind ``end``, and ``newlines`` has one more at the end of the text."""
 
     text: str

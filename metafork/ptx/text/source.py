@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """A place in a PTX text: line and column, both from 1."""
 
     line: int

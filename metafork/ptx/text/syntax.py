@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.ptx.text.source import NOWHERE, Span
 
 SPACES = frozenset({"reg", "sreg", "param", "const", "global", "local", "shared", "tex"})
@@ -23,8 +24,7 @@ TYPE_BYTES = {
 """Bytes of a value of each fundamental type; ``pred`` has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A register, variable, label, parameter or special register; ``component`` is the ``x`` of ``%tid.x``."""
 
     text: str
@@ -34,8 +34,7 @@ class Name:
         return self.text if self.component is None else f"{self.text}.{self.component}"
 
 
-@dataclass(frozen=True, slots=True)
-class Immediate:
+class Immediate(Struct, frozen=True):
     """A literal as written: ``-4``, ``0x10``, ``0f3F800000``, ``1.5``."""
 
     text: str
@@ -44,8 +43,7 @@ class Immediate:
         return self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Negated:
+class Negated(Struct, frozen=True):
     """A negated predicate operand, ``!%p1``."""
 
     name: Name
@@ -54,8 +52,7 @@ class Negated:
         return f"!{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Offset:
+class Offset(Struct, frozen=True):
     """The address of a variable plus bytes, as an operand of ``mov``: ``table+16``."""
 
     name: Name
@@ -65,8 +62,7 @@ class Offset:
         return f"{self.name}+{self.offset}"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """A memory operand ``[base+offset]``; the offset is in bytes."""
 
     base: Name | Immediate
@@ -76,8 +72,7 @@ class Address:
         return f"[{self.base}+{self.offset}]" if self.offset else f"[{self.base}]"
 
 
-@dataclass(frozen=True, slots=True)
-class Vector:
+class Vector(Struct, frozen=True):
     """A vector operand, ``{%f1, %f2}``."""
 
     elements: tuple[Operand, ...]
@@ -86,8 +81,7 @@ class Vector:
         return "{" + ", ".join(map(str, self.elements)) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(Struct, frozen=True):
     """Two destinations, ``%r1|%p1``."""
 
     first: Name
@@ -97,8 +91,7 @@ class Pair:
         return f"{self.first}|{self.second}"
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """The parenthesised results or arguments of a ``call``."""
 
     elements: tuple[Operand, ...]
@@ -107,8 +100,7 @@ class Group:
         return "(" + ", ".join(map(str, self.elements)) + ")"
 
 
-@dataclass(frozen=True, slots=True)
-class Verbatim:
+class Verbatim(Struct, frozen=True):
     """An operand of a form that is only carried through, with the names it mentions."""
 
     text: str
@@ -121,8 +113,7 @@ class Verbatim:
 Operand: TypeAlias = Name | Immediate | Negated | Offset | Address | Vector | Pair | Group | Verbatim
 
 
-@dataclass(frozen=True, slots=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """The predicate of an instruction, ``@%p1`` or ``@!%p1``."""
 
     name: Name
@@ -132,8 +123,7 @@ class Guard:
         return f"@{'!' if self.negated else ''}{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One instruction: ``guard opcode.modifier… operand, …;``; modifiers are kept without their dots."""
 
     guard: Guard | None
@@ -148,24 +138,21 @@ class Instruction:
         return ".".join((self.opcode, *self.modifiers))
 
 
-@dataclass(frozen=True, slots=True)
-class Label:
+class Label(Struct, frozen=True):
     """A branch target."""
 
     name: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """Text carried through unread: ``.loc``, ``.pragma``, ``.callprototype``, ``.section`` with its bytes, …"""
 
     text: str
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Declarator:
+class Declarator(Struct, frozen=True):
     """One declared name; ``count`` is the 10 of ``%r<10>``, ``None`` among the extents an open one (``smem[]``)."""
 
     name: str
@@ -174,8 +161,7 @@ class Declarator:
     initialiser: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(Struct, frozen=True):
     """What ``.ptr`` says of a parameter: the space pointed into, its alignment in bytes, and ``.restrict``."""
 
     space: str | None
@@ -183,8 +169,7 @@ class Pointer:
     restrict: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """Variables of one state space and type; alignment in bytes, ``vector`` is ``v2``, ``v4`` or ``None``."""
 
     linkage: tuple[str, ...]
@@ -198,8 +183,7 @@ class Declaration:
     span: Span = NOWHERE
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """Statements between braces inside a body; names declared inside are invisible outside."""
 
     statements: tuple[Statement, ...]
@@ -209,8 +193,7 @@ class Scope:
 Statement: TypeAlias = Instruction | Label | Directive | Declaration | Scope
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """An ``.entry`` or ``.func``; ``body`` is ``None`` for a prototype, ``directives`` are ``.maxntid 256, 1, 1`` …"""
 
     linkage: tuple[str, ...]
@@ -226,8 +209,7 @@ class Function:
 Item: TypeAlias = Function | Declaration | Directive
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(Struct, frozen=True):
     """A PTX file; the header's three directives are typed, the rest is ``items`` in order.
 
     ``version`` is (major, minor), ``target`` the words after ``.target`` (``("sm_80", "debug")``), ``address_size`` in

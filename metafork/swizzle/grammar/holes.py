@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from metafork.swizzle.grammar import vector
 from metafork.swizzle.model.index import Index, Name, Number, compare, substitute, to_text

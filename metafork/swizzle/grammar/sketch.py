@@ -11,14 +11,13 @@ The specification is an array of terms, or a sequential function over symbols (S
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.grammar import conditions, transformation
 from metafork.swizzle.grammar.holes import axis_hole, choice_hole, keep_hole, numbered_names, shift_hole, vector_hole
 from metafork.swizzle.grammar.levels import transformations
@@ -46,8 +45,7 @@ _MOST_PLACES = 1 << 24
 Positions = NDArray[np.signedinteger[Any]]
 
 
-@dataclass(slots=True)
-class Sketch:
+class Sketch(Struct):
     """A problem under construction; arrays are referred to by name."""
 
     name: str

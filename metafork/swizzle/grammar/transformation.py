@@ -19,17 +19,16 @@ from collections.abc import Iterator
 from math import gcd
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, evaluate, reduce
 from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
 
 
-@dataclass(frozen=True, slots=True)
-class Transformation:
+class Transformation(Struct, frozen=True):
     """The parameters of one instance of the template."""
 
     group: int

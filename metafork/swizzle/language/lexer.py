@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from msgspec import Struct
+
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
-from metafork.lazy_dataclass import dataclass
 
 _TOKEN = re.compile(
     r"(?P<space>[ \t\r\n]+|\#[^\n]*)|(?P<number>[0-9]+)|(?P<name>[A-Za-z_][A-Za-z_0-9]*)"
@@ -14,8 +15,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """One token; ``kind`` is ``number``, ``name``, ``mark`` or ``end``."""
 
     kind: str

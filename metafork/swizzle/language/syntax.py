@@ -19,28 +19,26 @@ block      := '{' { 'for' NAME '<' value block | 'if' '(' value ')' block
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Integer:
+class Integer(Struct, frozen=True):
     """A number."""
 
     value: int
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """An index, or a constant of ``let``."""
 
     name: str
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(Struct, frozen=True):
     """A binary operation, in the spelling of C, or ``max`` or ``min``."""
 
     op: str
@@ -49,8 +47,7 @@ class Operation:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Struct, frozen=True):
     """``condition ? yes : no``."""
 
     condition: Value
@@ -59,8 +56,7 @@ class Conditional:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """``array[index, …]``."""
 
     array: str
@@ -68,8 +64,7 @@ class Element:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """``sum(i < bound, condition) body``: a reduction by ``+`` (``xor`` by ``^``, and so on)."""
 
     op: str
@@ -80,8 +75,7 @@ class Sum:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ListValue:
+class ListValue(Struct, frozen=True):
     """``[value, …]``, nested for arrays."""
 
     items: tuple[Value, ...]
@@ -91,8 +85,7 @@ class ListValue:
 Value = Integer | Variable | Operation | Conditional | Element | Sum | ListValue
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Struct, frozen=True):
     """``\\i, j. value``."""
 
     parameters: tuple[str, ...]
@@ -100,8 +93,7 @@ class Function:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(Struct, frozen=True):
     """``name`` or ``name=value`` between braces."""
 
     name: str
@@ -109,16 +101,14 @@ class Option:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class InputArray:
+class InputArray(Struct, frozen=True):
     """Fresh symbols."""
 
     options: tuple[Option, ...]
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """A gather, or a hole where ``hole`` is set, applied to arrays."""
 
     name: str
@@ -128,8 +118,7 @@ class Call:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class FoldCall:
+class FoldCall(Struct, frozen=True):
     """``fold(op){axes=n}(argument)``."""
 
     op: str
@@ -138,8 +127,7 @@ class FoldCall:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(Struct, frozen=True):
     """``left op right``, element by element; ``op`` as in ``Operation``, without comparisons."""
 
     op: str
@@ -148,8 +136,7 @@ class Elementwise:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """An array defined before."""
 
     name: str
@@ -159,8 +146,7 @@ class Reference:
 Expression = InputArray | Call | FoldCall | Elementwise | Integer | Reference | ListValue | Function
 
 
-@dataclass(frozen=True, slots=True)
-class StatementLine:
+class StatementLine(Struct, frozen=True):
     """``name: [shape] = expression``."""
 
     name: str
@@ -170,8 +156,7 @@ class StatementLine:
     shape_span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A named gather, or a set of gathers for holes."""
 
     name: str
@@ -182,8 +167,7 @@ class Definition:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Let:
+class Let(Struct, frozen=True):
     """``let name = value``."""
 
     name: str
@@ -191,8 +175,7 @@ class Let:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Struct, frozen=True):
     """A loop of a sequential specification, from 0."""
 
     variable: str
@@ -201,8 +184,7 @@ class For:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Struct, frozen=True):
     """A condition of a sequential specification."""
 
     condition: Value
@@ -210,8 +192,7 @@ class If:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Struct, frozen=True):
     """``array[index, …] op value;`` with ``op`` one of ``= += -= *= ^= &= |=``."""
 
     target: Element
@@ -223,8 +204,7 @@ class Assign:
 Step = For | If | Assign
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(Struct, frozen=True):
     """What an array must hold: a function of its indices, an array, or the result of a sequential program.
 
     ``place`` says where in the output a cell goes.
@@ -236,8 +216,7 @@ class Goal:
     place: Function | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SketchText:
+class SketchText(Struct, frozen=True):
     """A parsed sketch."""
 
     name: str

@@ -8,12 +8,11 @@ identity; a rotation behind it, or a family of ``compositions``, gives more.  Op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.options import Tables, fingerprint_weights
 
 # Requirements are only tested while they pay: if so many look-ups drop less than three tenths, the rest is left out.

@@ -11,31 +11,27 @@ from functools import cache
 from typing import Any, Literal, assert_never
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
-
-from metafork.lazy_dataclass import dataclass
 
 Arithmetic = Literal["+", "-", "*", "/", "%", "^", "&", "|"]
 Comparison = Literal["==", "!=", "<", "<=", ">", ">=", "&&", "||"]
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Struct, frozen=True):
     """An integer constant."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """An index or a named constant."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(Struct, frozen=True):
     """``left op right`` over integers."""
 
     op: Arithmetic
@@ -43,8 +39,7 @@ class Binary:
     right: Index
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     """``left op right`` as 0 or 1."""
 
     op: Comparison
@@ -52,8 +47,7 @@ class Compare:
     right: Index
 
 
-@dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Struct, frozen=True):
     """``condition ? yes : no``."""
 
     condition: Index

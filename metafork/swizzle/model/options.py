@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index
 
 Tables = NDArray[np.int16]
@@ -22,8 +22,7 @@ _BLOCK_ENTRIES = 1 << 20
 MOST_ENTRIES = 200_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
+class Composition(Struct, frozen=True):
     """Options too many to list, in two factors: option ``row * len(turns) + turn`` is ``tables[row][turns[turn]]``.
 
     ``turns`` give the inner local of each local; ``expression(row, turn)`` spells an option.
@@ -37,8 +36,7 @@ class Composition:
         return int(self.tables.shape[0] * self.turns.shape[0])
 
 
-@dataclass(frozen=True, slots=True)
-class OptionSet:
+class OptionSet(Struct, frozen=True):
     """``tables[option, local]`` is the value read; ``spelled(option)`` spells it over the hole's local names.
 
     The options of a ``composition`` follow those that are listed.

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate
 from metafork.swizzle.model.options import OptionSet
 from metafork.swizzle.model.terms import UNDEFINED, ZERO, Terms
@@ -23,8 +23,7 @@ ZERO_CELL = -1
 UNDEFINED_CELL = -2
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Struct, frozen=True):
     """An array of given terms.  An input symbol has a name and a tile step: how far the next tile starts."""
 
     name: str
@@ -35,24 +34,21 @@ class Literal:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """Where an output cell comes from, spelled: indices of one argument over ``d0, d1, …``, under a guard."""
 
     argument: int
     indices: tuple[Index, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One case of a gather: under ``guard`` (always for ``None``) read ``read`` (zero for ``None``)."""
 
     guard: Index | None
     read: Read | None
 
 
-@dataclass(frozen=True, slots=True)
-class Gather:
+class Gather(Struct, frozen=True):
     """A fixed data movement; ``table[cell]`` counts cells of all arguments in a row, ``cases`` spell it.
 
     A ``shared`` one is a copy that stands in shared memory.
@@ -67,8 +63,7 @@ class Gather:
     shared: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(Struct, frozen=True):
     """A data movement to be found.
 
     ``locals_[cell]`` is the local of the option's table that decides where the cell comes from, -1 for cells that
@@ -90,8 +85,7 @@ class Hole:
     cases: Callable[[int], tuple[Case, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Fold:
+class Fold(Struct, frozen=True):
     """The reduction of the last ``axes`` axes by an operator."""
 
     name: str
@@ -104,8 +98,7 @@ class Fold:
 Statement = Literal | Gather | Hole | Fold
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """A goal: the terms that an array must hold, in row-major order.
 
     ``place`` is where in a tile's output a cell goes, over ``d0, d1, …`` (``None``: behind the goals before).
@@ -116,8 +109,7 @@ class Wanted:
     place: Index | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Statements in order and the goals, all of which must be met; ``warp`` is how many leading axes are threads.
 
     The output of the code is the goals' arrays, one behind the other, or where their places say.

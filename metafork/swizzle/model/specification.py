@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Literal, Shape
 from metafork.swizzle.model.terms import Terms
 
@@ -22,8 +22,7 @@ def shape_text(shape: Shape) -> str:
     return "[" + ", ".join(str(length) for length in shape) + "]"
 
 
-@dataclass(frozen=True, slots=True)
-class Symbolic:
+class Symbolic(Struct, frozen=True):
     """A term under the operators of a sequential specification."""
 
     terms: Terms
@@ -76,8 +75,7 @@ class Symbolic:
         return self._fold("min", other)
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicArray:
+class SymbolicArray(Struct, frozen=True):
     """An input array of symbols, indexed by integers."""
 
     terms: Terms

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, assert_never
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Index, Name, Number, binary, evaluate, operations
 
 BANKS = 32
@@ -54,8 +54,7 @@ def worst_degree(accesses: Words, *, banks: int = BANKS, size: int = WORD) -> in
     return max((bank_degree(row, banks=banks, size=size) for row in accesses), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class TileLayout:
+class TileLayout(Struct, frozen=True):
     """Where element (row, column) of a tile stands: ``row * pitch + place``, in elements.
 
     ``place`` is the column turned by ``(a*row + row/d) mod columns``, or combined by exclusive or with

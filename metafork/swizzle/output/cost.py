@@ -8,11 +8,10 @@ condition is not constantly false (section 4.3).
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.index import Number, evaluate, operations
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.banks import WARP, WORD, bank_degree, passes
@@ -20,8 +19,7 @@ from metafork.swizzle.output.instructions import Combine, Integral, Load, Put, S
 from metafork.swizzle.search.search import Solution
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Struct, frozen=True):
     """Issue slots a thread of each kind of instruction takes, relative to an addition."""
 
     name: str
@@ -44,8 +42,7 @@ ARCHITECTURES = {
 DEFAULT_ARCHITECTURE = "sm_70"
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """The counts of one thread's code, and their weighted sum."""
 
     shuffles: int

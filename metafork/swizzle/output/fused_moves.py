@@ -10,10 +10,10 @@ permutation whose inverse the grammar of transformations spells (Swizzle Invento
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
+from msgspec.structs import replace
 
 from metafork.swizzle.grammar.transformation import rotations, template
 from metafork.swizzle.model.index import Index, Number, evaluate, reduce, substitute

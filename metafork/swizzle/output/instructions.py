@@ -7,11 +7,12 @@ are over ``lane`` only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from math import prod
 from typing import assert_never
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.swizzle.model.index import Index, Interval, Name
 from metafork.swizzle.model.problem import Literal
 
@@ -22,8 +23,7 @@ class NotLowerableError(Exception):
     """The sketch is not one of threads and registers, and the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """Element ``index`` of an input's tile, or zero where the guard fails."""
 
     memory: str
@@ -31,16 +31,14 @@ class Load:
     guard: Index | None
 
 
-@dataclass(frozen=True, slots=True)
-class Shuffle:
+class Shuffle(Struct, frozen=True):
     """The value of another thread of the group."""
 
     value: int
     lane: Index
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Struct, frozen=True):
     """``condition ? yes : no`` on values."""
 
     condition: Index
@@ -48,28 +46,24 @@ class Select:
     no: int
 
 
-@dataclass(frozen=True, slots=True)
-class Zero:
+class Zero(Struct, frozen=True):
     """The neutral element of sums."""
 
 
-@dataclass(frozen=True, slots=True)
-class Integral:
+class Integral(Struct, frozen=True):
     """An integer that the thread knows, as an element."""
 
     index: Index
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """A register that the caller of a device function gives: one of an array's, in row-major order."""
 
     array: str
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """Write a value to element ``index`` of the group's array in shared memory; defines nothing."""
 
     memory: str
@@ -77,15 +71,13 @@ class Put:
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     """Wait until every thread of the warp has put its part of an array; defines nothing."""
 
     memory: str
 
 
-@dataclass(frozen=True, slots=True)
-class Combine:
+class Combine(Struct, frozen=True):
     """``left op right``, with ``op`` an operator of folds or ``-``."""
 
     op: str
@@ -93,8 +85,7 @@ class Combine:
     right: int
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """Write a value to the output's tile."""
 
     index: Index
@@ -104,8 +95,7 @@ class Store:
 Instruction = Load | Shuffle | Select | Zero | Integral | Given | Put | Sync | Combine
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadCode:
+class ThreadCode(Struct, frozen=True):
     """The code of one thread: instruction ``n`` defines value ``n``; then the stores.
 
     A device function has ``results``: arrays with their numbers of registers, of which the stores' indices are the

@@ -9,13 +9,12 @@ or a few LLVM instructions (a shuffle to ``llvm.nvvm.shfl.sync.idx``); index exp
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from math import prod
 from typing import assert_never
 
 import numpy as np
+from msgspec import Struct, field
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.model.index import (
     Index,
@@ -75,8 +74,7 @@ _MINUS = Integral(Number(-1))
 Registers = dict[tuple[int, ...], int]
 
 
-@dataclass(slots=True)
-class _Lowering:
+class _Lowering(Struct):
     problem: Problem
     solution: Solution
     in_registers: bool

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from metafork.lazy_dataclass import dataclass
+from msgspec import Struct
+
 from metafork.swizzle.model.problem import Problem
 from metafork.swizzle.output.cost import ARCHITECTURES, DEFAULT_ARCHITECTURE, Cost, accumulates, cost
 from metafork.swizzle.output.instructions import NotLowerableError, ThreadCode
@@ -14,8 +15,7 @@ from metafork.swizzle.search.search import Solution
 Objective = Literal["cost", "accumulates"]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """A solution with its code and cost, where it has one."""
 
     solution: Solution

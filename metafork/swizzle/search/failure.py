@@ -7,8 +7,8 @@ everything up to it is still possible, and nothing gets beyond it.
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Problem, Wanted
 from metafork.swizzle.model.terms import ZERO
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, Network
@@ -29,8 +29,7 @@ class DeadEndError(Exception):
         super().__init__(f"variable {variable} of level {level}")
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A stage by the names of its holes (none: only fixed parts fail), and the goal cell with what it needs."""
 
     order: int

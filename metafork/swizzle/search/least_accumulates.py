@@ -8,18 +8,17 @@ the objective; the bound is ours).
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.network import Network
 from metafork.swizzle.search.propagation import State
 
 
-@dataclass(slots=True)
-class _Feed:
+class _Feed(Struct):
     """What a condition stage may bring to the groups of one reduction."""
 
     stage: int
@@ -28,8 +27,7 @@ class _Feed:
     groups: Ints
 
 
-@dataclass(slots=True)
-class _Reduction:
+class _Reduction(Struct):
     needed: Ints
     # Cells of each group that no condition stage makes: they may all hold terms.
     free: Ints

@@ -9,13 +9,12 @@ the terms of the level.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from math import prod
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Ints, Part
 from metafork.swizzle.model.operands import Operands
 from metafork.swizzle.model.options import OptionSet, first_of_each
@@ -32,8 +31,7 @@ JUNK_BIT = np.uint64(2)
 ZERO_VARIABLE, JUNK_VARIABLE = 0, 1
 
 
-@dataclass(slots=True)
-class Level:
+class Level(Struct):
     """The terms that matter on a level, and how wide their domains are."""
 
     terms: list[int] = field(default_factory=list)
@@ -60,8 +58,7 @@ class Level:
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class ExactFold:
+class ExactFold(Struct, frozen=True):
     """Groups of variables whose reduction is known: each needs its multiset, and nothing else but what is ``spare``.
 
     Spare are neutral elements and zeros that count, and whatever is needed where it may come twice.
@@ -76,8 +73,7 @@ class ExactFold:
     sizes: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class PairFold:
+class PairFold(Struct, frozen=True):
     """Reductions of two variables into one, by the list of the pairs of terms that make a term that matters."""
 
     inner: int
@@ -91,8 +87,7 @@ class PairFold:
     absorbing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LooseFold:
+class LooseFold(Struct, frozen=True):
     """Any other reduction: its cells hold members of terms that matter, or zero."""
 
     level: int
@@ -103,8 +98,7 @@ class LooseFold:
     absorbing: bool
 
 
-@dataclass(slots=True)
-class Network:
+class Network(Struct):
     """Variables by array, initial domains by level, stages in order and folds in order."""
 
     problem: Problem

@@ -9,17 +9,16 @@ the register index shows in which sources a cell has.
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.failure import DeadEndError
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched
 from metafork.swizzle.search.stages import Candidates, Stage
 
 
-@dataclass(slots=True)
-class State:
+class State(Struct):
     """Domains by level, remaining options by stage, and the values that these take at each local."""
 
     domains: list[Bits]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import log2
 
 import numpy as np
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import Problem, execute, hole_table, solves
 from metafork.swizzle.search.failure import DeadEndError, Failure, failure, wrong_cell
 from metafork.swizzle.search.least_accumulates import LeastAccumulates
@@ -34,15 +34,13 @@ _PROBES = 3
 _EXPLAINED = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """One option a hole, by the hole's name."""
 
     options: dict[str, int]
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     """What the search did.  A state is a partial choice that was propagated."""
 
     options: int = 0

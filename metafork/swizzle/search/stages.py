@@ -9,11 +9,11 @@ the second's.  Where all options together are few they are listed; else they sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.factors import Bools, Ints, Part, Presences, meeting, surviving
 from metafork.swizzle.model.options import Tables, fingerprint_weights, fingerprints, first_of_each
 from metafork.swizzle.model.problem import Hole
@@ -27,8 +27,7 @@ _DROP_CHUNK = 1 << 18
 _BLOCK_ENTRIES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Struct, frozen=True):
     """Some options of a stage: rows of ``tables``; row ``r`` is option ``first[r]`` behind option ``second[r]``."""
 
     tables: Tables

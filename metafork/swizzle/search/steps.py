@@ -9,12 +9,12 @@ a goal holds what the goal does not, or when too few terms can arrive.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
-from metafork.lazy_dataclass import dataclass
 from metafork.swizzle.model.problem import (
     ZERO_CELL,
     Cells,
@@ -75,8 +75,7 @@ def _arguments(one: Statement) -> tuple[str, ...]:
             return (argument,)
 
 
-@dataclass(slots=True)
-class Steps:
+class Steps(Struct):
     """Fills the holes before the unknown steps of a problem."""
 
     counts: Counts

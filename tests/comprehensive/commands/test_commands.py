@@ -3,11 +3,11 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from comprehensive.cli import cli
 from comprehensive.commands.faults import shown

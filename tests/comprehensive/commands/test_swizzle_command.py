@@ -3,11 +3,11 @@ import re
 import resource
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from comprehensive.commands.swizzle import command
 

@@ -1,8 +1,7 @@
 """Atomic updates: every leaf of programs with them against the serial elision, what races and what does not."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from comprehensive import registry
 from comprehensive.emit import LeafCode

@@ -2,11 +2,11 @@
 
 import os
 import re
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit import write_outputs
 from tests.comprehensive.emit.blend_example import code_of, example

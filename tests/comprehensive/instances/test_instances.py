@@ -1,12 +1,13 @@
 """Instances of leaves for values of static parameters: which are made, what they hold, and where they run."""
 
+import dataclasses
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit import leaf_code, write_outputs
 from comprehensive.optimize import optimize
@@ -155,7 +156,9 @@ def test_the_tree_is_of_version_2_and_comes_back(shift):
 def test_without_instances_nothing_changes(shift, tmp_path):
     plain = optimize(SHIFT, **QUICK)
     assert json.loads(plain.to_json())["version"] == 1
-    without = replace(shift, schedules=tuple(replace(t, leaves=tuple(replace(x, instances=()) for x in t.leaves)) for t in shift.schedules))  # fmt: skip  # noqa: E501
+    leaves = [tuple(replace(leaf, instances=()) for leaf in tree.leaves) for tree in shift.schedules]
+    trees = tuple(dataclasses.replace(tree, leaves=own) for tree, own in zip(shift.schedules, leaves, strict=True))
+    without = dataclasses.replace(shift, schedules=trees)
     without.__dict__.pop("document", None)
     assert without.to_json() == plain.to_json()
     for result, name in ((plain, "plain"), (without, "without")):

@@ -1,9 +1,8 @@
 """``meta_static`` in front of a schedule: the instances that it asks for, beside what the options say."""
 
-from dataclasses import replace
-
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from comprehensive.cli import cli
 from comprehensive.emit import write_outputs

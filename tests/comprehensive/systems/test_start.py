@@ -1,4 +1,4 @@
-from dataclasses import replace
+from msgspec.structs import replace
 
 from comprehensive import registry
 from comprehensive.options import machine_limits, machine_values

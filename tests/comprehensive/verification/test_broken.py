@@ -1,10 +1,11 @@
 """Deliberately broken programs and kernels: each is caught by the check that should catch it."""
 
+import dataclasses
 import json
 import re
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive import registry
 from comprehensive.emit import LeafCode
@@ -203,7 +204,9 @@ def test_a_swapped_branch(stencil):
         root = tree.root
         while isinstance(root.accept, Node):
             root = root.accept
-        return replace(tree, root=replaced(tree.root, root, replace(root, accept=root.refuse, refuse=root.accept)))
+        return dataclasses.replace(
+            tree, root=replaced(tree.root, root, replace(root, accept=root.refuse, refuse=root.accept))
+        )
 
     assert "guards" in checks_that_fail(with_tree(stencil, swap))
 
@@ -222,7 +225,7 @@ def loosened(tree, by):
     *others, last = first.systems[0]
     shifted = at_most(last.left + by, last.right)
     leaf = replace(first, systems=((*others, shifted), *first.systems[1:]))
-    return replace(tree, leaves=(leaf, *tree.leaves[1:]))
+    return dataclasses.replace(tree, leaves=(leaf, *tree.leaves[1:]))
 
 
 @pytest.mark.usefixtures("only_proved")

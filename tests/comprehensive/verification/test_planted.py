@@ -4,11 +4,13 @@ Those of the emitted text are planted in one file, a function for each bug, whic
 the text, so that none is lost when the text does.  Those of the compiler are planted while a program is optimized.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit import rendered_files
 from comprehensive.optimize import Result, optimize
@@ -348,6 +350,6 @@ def test_a_refuse_branch_that_keeps_the_accepted_condition(monkeypatch):
     accepted = first.systems[0][-1]
     assert accepted.negated() in second.systems[0]
     kept = tuple(accepted if condition == accepted.negated() else condition for condition in second.systems[0])
-    tree = replace(tree, leaves=(first, replace(second, systems=(kept, *second.systems[1:])), *others))
+    tree = dataclasses.replace(tree, leaves=(first, replace(second, systems=(kept, *second.systems[1:])), *others))
     found = verify(Result(result.unit, (tree,), result.counters, result.strategies), options=OPTIONS)
     assert any(failure.check == "guards" and "disjoint" in failure.message for failure in found.failures)

@@ -1,10 +1,10 @@
 import json
-from dataclasses import replace
 from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from evaluators.counter import CounterValue, NotKnown
 from evaluators.registers import model

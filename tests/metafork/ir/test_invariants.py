@@ -1,8 +1,7 @@
 """A broken program or kernel is noticed, whichever invariant a pass broke."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.optimize import discuss
 from metafork.analysis.analyses import Analyses

@@ -1,9 +1,9 @@
 import re
-from dataclasses import replace
 
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit.targets.hip import Hip
 from metafork.ir.arithmetic.types import ScalarType

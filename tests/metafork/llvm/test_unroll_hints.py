@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from evaluators.registers.model import measure
 from metafork.ir.program import ROLLED, For, walk_statements

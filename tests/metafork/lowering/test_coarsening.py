@@ -1,8 +1,7 @@
 """Thread coarsening: a thread with several rows computes what the program means, and loads once what rows share."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.frontend import parse
 from metafork.ir.kernel import Space

@@ -1,8 +1,7 @@
 """Columns: a thread with several neighbours in x computes what the program means, with vector accesses where it may."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError

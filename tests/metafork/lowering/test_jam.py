@@ -1,8 +1,7 @@
 """Unroll and jam: which loops run several iterations together, and that kernels then compute what the program means."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.program import For, walk_statements
 from metafork.lowering.lowering import lower

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.frontend import parse

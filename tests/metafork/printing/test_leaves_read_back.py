@@ -1,9 +1,9 @@
 """A printed leaf reads back to the program it was printed from, mapping included."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
+from msgspec.structs import fields
 
 from metafork import optimize
 from metafork.frontend import parse

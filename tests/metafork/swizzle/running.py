@@ -4,11 +4,11 @@ import ctypes
 import shutil
 import subprocess
 import uuid
-from dataclasses import replace
 from math import prod
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source

@@ -3,11 +3,11 @@ import shutil
 import subprocess
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses

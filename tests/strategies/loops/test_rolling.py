@@ -1,8 +1,7 @@
-from dataclasses import replace
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from metafork.analysis.facts import program_facts
 from metafork.ir.arithmetic.types import ScalarType

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.program import For
 from metafork.printing.expressions import statements

@@ -1,9 +1,8 @@
 # ruff: noqa: E501 (a spelling a line)
 """A matrix product by tiles, in every spelling of its loops, bounds and extents, gets the same leaves."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.block_memory import block_memory

@@ -9,7 +9,8 @@ leaves open when the rest of an expression is evaluated.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import FileFunction, Functions

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import declared
 from metafork.frontend.nests.local_pointers import with_places
@@ -18,13 +20,11 @@ from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReport
 from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 _SPECIFIERS = frozenset({"static", "inline", "extern", "__inline", "__inline__", "_Noreturn"})
 
 
-@dataclass(frozen=True, slots=True)
-class FileFunction:
+class FileFunction(Struct, frozen=True):
     """A function of the file: what it takes, what it gives (``None`` for ``void``), and its body."""
 
     name: str
@@ -34,8 +34,7 @@ class FileFunction:
     body: syntax.Block
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """Where a function stands: in the file, or in a header of its own."""
 
     tokens: Sequence[Token]

@@ -10,7 +10,8 @@ The two variables have names that no identifier of C equals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span

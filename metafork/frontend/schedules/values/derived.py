@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
@@ -13,14 +15,12 @@ from metafork.frontend.text.reporter import RefusedError, SilentReporter
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
-from metafork.lazy_dataclass import dataclass
 
 MOST_NESTED = 8
 """Functions that call each other, in the definition of a derived scalar."""
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A derived scalar with its defining expression, and the variables in it."""
 
     variable: Variable

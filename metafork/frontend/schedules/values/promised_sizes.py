@@ -10,7 +10,7 @@ A local is written out that is assigned once, before the pragma, by an expressio
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable

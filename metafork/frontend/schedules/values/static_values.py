@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
+from msgspec import Struct
+
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir.messages.source import Span
 from metafork.ir.program import ParameterKind, Program
 from metafork.ir.static_values import MOST_COMBINATIONS, static_parameters
-from metafork.lazy_dataclass import dataclass
 
 Listed = tuple[tuple[str, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StaticReader:
+class StaticReader(Struct, frozen=True):
     """Reads the clauses of schedules; ``constant`` gives the value of an expression, ``visible`` are names there."""
 
     reporter: Reporter

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
@@ -20,7 +22,6 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.constant_values import constant
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.uniform_reads import reads_by_thread
-from metafork.lazy_dataclass import dataclass
 
 MOST_BYTES = 65536
 """The constant memory of a kernel's file; its parameters have some of their own."""
@@ -28,8 +29,7 @@ MOST_BYTES = 65536
 _Values = tuple[ir.IntConst | ir.FloatConst, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """Where the arrays of a schedule are: in global memory, or tables in constant memory."""
 
     arrays: tuple[ir.Array, ...]

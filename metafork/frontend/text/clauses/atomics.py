@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir import program as ir

@@ -23,8 +23,10 @@ elements become atomic ones where they stand.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.atomics import operation
@@ -34,7 +36,6 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in
-from metafork.lazy_dataclass import dataclass
 
 _ONE_ORDER = "updates of elements are atomic, and those of floating-point numbers have no order."
 _SCALAR = "add up in a scalar that is declared in front of the loops of threads, and store it behind them."
@@ -42,8 +43,7 @@ _SCALAR = "add up in a scalar that is declared in front of the loops of threads,
 OPERATORS = ("+", "*", "&", "|", "^", "min", "max")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """What a block adds up in: its array, the one element of that, and the clause that it is for."""
 
     array: ir.Array
@@ -51,8 +51,7 @@ class _Part:
     clause: syntax.Reduction
 
 
-@dataclass(frozen=True, slots=True)
-class Reductions:
+class Reductions(Struct, frozen=True):
     """Rewrites statements that were built; ``fresh`` gives names that nothing in the program has.
 
     Floating-point results are refused unless the user asked to ``reassociate``; what becomes of them is in

@@ -11,8 +11,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from metafork.frontend.text.tokens import Token, TokenKind, UnterminatedCommentError, tokenize
-from metafork.lazy_dataclass import dataclass
 
 MOST_HEADERS = 500
 """Headers that one file may include, each time counted."""
@@ -28,8 +29,7 @@ _OPENS = re.compile(r"#\s*if")
 _CLOSES = re.compile(r"#\s*endif\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Struct, frozen=True):
     """A header: where it lies, its tokens, and the macro that guards it against being read twice, if any."""
 
     path: Path

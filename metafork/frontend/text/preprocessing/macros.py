@@ -8,12 +8,13 @@ depends on it, and marked as ``unknown`` unless every definition that was read i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import CONSTANTS, HEADER_TYPES
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 NEVER_EXPANDED = frozenset(
     {
@@ -42,16 +43,14 @@ _STRUCTURAL = frozenset({"[", "]", "{", "}", ";", "->", ".", "#", "##", "..."})
 _OPERATORS = frozenset({*"+-*/%&|^~!<>", "<=", ">=", "==", "!=", "&&", "||", "<<", ">>"})
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """What a ``#define`` says: formal parameters where there are some, and the body."""
 
     formals: tuple[str, ...] | None
     body: tuple[Token, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Macro:
+class Macro(Struct, frozen=True):
     """A macro as it is known at some place.
 
     ``fault`` says why it cannot be expanded.  It is ``uncertain`` where it may be defined otherwise, or not at all;
@@ -119,8 +118,7 @@ def _is_plain(definition: Definition, known: Mapping[str, Macro], seen: frozense
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(Struct, frozen=True):
     """A token that waits for expansion, with the macros that may not be expanded in it any more."""
 
     token: Token

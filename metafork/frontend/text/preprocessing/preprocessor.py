@@ -11,8 +11,10 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system
@@ -35,7 +37,6 @@ from metafork.frontend.text.tokens import (
     tokenize,
 )
 from metafork.ir.messages.source import Span
-from metafork.lazy_dataclass import dataclass
 
 _SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
@@ -45,15 +46,13 @@ CONDITIONAL_WORDS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elif
 _UNTOUCHED = NEVER_EXPANDED - {"assert"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
+class _Event(Struct, frozen=True):
     offset: int
     name: str
     macro: Macro | None
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Struct, frozen=True):
     """A preprocessing directive: its word (``include``), the rest of its line, where it stands."""
 
     word: str
@@ -61,8 +60,7 @@ class Directive:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Struct, frozen=True):
     """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided; ``marks`` are where they begin."""
 
     opening: Span
@@ -71,8 +69,7 @@ class Conditional:
     marks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Included:
+class Included(Struct, frozen=True):
     """What an ``#include`` of the file brings, headers in headers too; all tokens have the span of the directive.
 
     ``uncertain`` says of each token whether it stands under a condition that cannot be decided, ``stages`` how many
@@ -87,8 +84,7 @@ class Included:
     read: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(Struct, frozen=True):
     """What is being scanned: the file itself, or a header that is included ``at`` a place of the file."""
 
     folder: Path
@@ -387,8 +383,7 @@ class Preprocessed:
         return [one.token for one in result]
 
 
-@dataclass(slots=True)
-class _Branch:
+class _Branch(Struct):
     """An open conditional: ``active`` is whether its current branch is read, ``decided`` whether that is certain."""
 
     opening: Directive
@@ -413,8 +408,7 @@ class _Branch:
             self.decided = verdict is not None
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """What the open conditionals say together: kept a level, for conditionals may be nested thousands deep.
 
     ``alternative``: inside a second or later branch of an undecided one; ``certain``: inside decided ones only.

@@ -8,8 +8,10 @@ import socket
 import struct
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from metafork.ir.program import IntConst
 from metafork.ir.rewriting import names_in, substitute, substitute_body

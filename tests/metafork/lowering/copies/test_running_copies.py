@@ -1,8 +1,7 @@
 """Copies whose loops advance two offsets: boxes that fit the block or not, that end at a border, and large arrays."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.mapping import Layout

@@ -1,9 +1,8 @@
 """Windows that are copied a step ahead: loops of many shapes, run with copies as late and as early as they may be."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.ir.arithmetic.evaluation import integer_value

@@ -1,10 +1,10 @@
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source

@@ -3,10 +3,10 @@
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

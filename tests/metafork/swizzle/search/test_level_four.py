@@ -1,9 +1,8 @@
 """Level 4 in full: nothing is cut, one-dimensional arguments have it too, and what cannot be listed is refused."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
 
@@ -125,8 +125,7 @@ def test_a_tree_without_some_leaves(gone):
     json.loads(left.to_json())
 
 
-@dataclass(frozen=True, slots=True)
-class Picky(Ptx):
+class Picky(Ptx, frozen=True):
     """A back end without code for the leaves of some titles."""
 
     refused: tuple[str, ...] = ()
