@@ -11,9 +11,9 @@ from metafork.analysis.races.races import race_report
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
-from tests.comprehensive.constructs.test_reductions import blocks
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.frontend.marked import assert_refused
+from tests.metafork.frontend.text.clauses.test_reductions import blocks
 from tests.runtime.compiling import succeed
 
 DOT = """

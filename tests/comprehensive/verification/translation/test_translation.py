@@ -10,7 +10,7 @@ from metafork.algebra.prover import Verdict
 from tests.metafork.frontend.marked import program_of
 from tests.sampling import sampled
 
-EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))
+EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.mf"))
 
 
 QUICK = {path.stem for path in EXAMPLES} - {"heat3d", "matmul", "matmul_tile"}

@@ -18,7 +18,7 @@ from metafork.lowering.lowering import lower
 from metafork.swizzle.output.banks import bank_degree
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 TRANSPOSE = (EXAMPLES / "transpose.mf").read_text()
 
 
