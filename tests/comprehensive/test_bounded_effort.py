@@ -22,20 +22,18 @@ from comprehensive.systems.solver import PathSolver
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.algebra.affine import affine_conflict
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover, Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from strategies.strategy import Applied
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
+from tests.comprehensive.open_question import FERMAT, X, Y, Z
 from tests.processor_time import within
 
 ROOT = Path(__file__).parents[2]
 SMOOTH = (ROOT / "examples" / "smooth.mf").read_text(encoding="utf-8")
-X, Y, Z = symbol("x"), symbol("y"), symbol("z")
-# Is a sum of two cubes a cube?  No, but no solver knows within any time.
-FERMAT = Constraint((X + 1) ** 3 + (Y + 1) ** 3, "==", (Z + 1) ** 3)
 
 
 class Slow(MadeStrategy):
@@ -326,7 +324,7 @@ def test_an_interrupt_reaches_through_a_question_to_z3():
     """Z3 on its own answers an interrupt with *unknown*, and the run would go on."""
     code = (
         "from comprehensive.systems.solver import PathSolver\n"
-        "from tests.comprehensive.test_bounded_effort import FERMAT\n"
+        "from tests.comprehensive.open_question import FERMAT\n"
         "solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=4000)\n"
         "print('asking', flush=True)\n"
         "try:\n"

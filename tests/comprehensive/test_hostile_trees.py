@@ -11,7 +11,7 @@ from comprehensive.cli import cli
 from comprehensive.tree.tree_fields import TreeFormatError, parsed
 from comprehensive.tree.tree_reading import from_json
 from tests.comprehensive.metafork_command import metafork
-from tests.comprehensive.tree.test_tree_json import EXAMPLE as TREE
+from tests.comprehensive.tree.example_tree import EXAMPLE as TREE
 from tests.processor_time import within
 
 SELECT = ("select", "tree.json", "--machine", "sm_80", "s=2", "B=4", "N=100", "t=1")

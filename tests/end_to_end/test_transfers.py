@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.comprehensive.emit.targets.standin import LATE
+from tests.end_to_end.commands import METAFORK, run
 from tests.end_to_end.pointer_cases import POINTERS
 from tests.end_to_end.solver_cases import SOLVERS
-from tests.end_to_end.test_unknown_code import METAFORK, run
 from tests.end_to_end.transfer_cases import CASES as SINGLE
 from tests.end_to_end.transfer_cases import HEAD, schedule
 from tests.runtime.compiling import INCLUDE, needs_nvcc

@@ -5,13 +5,11 @@ that a wrong transfer, a stale scalar or a moved pointer would spoil.  The refer
 """
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-METAFORK = Path(sys.executable).with_name("metafork")
+from tests.end_to_end.commands import METAFORK, run
+
 MOVE = "meta_schedule { meta_for (int i = 0; i < d; i++) meta_for (int j = 0; j < B; j++) BODY }"
 
 
@@ -246,12 +244,6 @@ int main(int argc, char **argv)
   return 0;
 }}
 """
-
-
-def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ import pytest
 
 from metafork.runtime.machine import FIELDS, MachineError, parse_machine
 from tests.runtime.compiling import INCLUDE, WARNINGS, run, succeed
+from tests.runtime.machine_structure import Machine
 
 DISPATCHER = Path(__file__).parents[2] / "docs" / "dispatcher.md"
 SOURCE = """
@@ -18,19 +19,6 @@ int override(metafork_machine *m, const char *text)
 { const char *fault = ""; return metafork_machine_override(m, text, &fault); }
 const char *said(int code) { return metafork_error_text(code); }
 """
-
-
-class Target(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char * 48), ("numerator", ctypes.c_int64), ("denominator", ctypes.c_int64)]
-
-
-class Machine(ctypes.Structure):
-    _fields_ = [
-        *((name, ctypes.c_int64) for name in FIELDS),
-        ("target_count", ctypes.c_int64),
-        ("targets", Target * 8),
-        ("compute_capability", ctypes.c_int64),
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from comprehensive.tree.selection import select
 from metafork.algebra.prover import Verdict
 from metafork.runtime.machine import PRESETS
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, jacobi, start
-from tests.comprehensive.case_discussion.test_random_discussions import LIMITS, problems
+from tests.comprehensive.case_discussion.random_problems import LIMITS, problems
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from comprehensive.case_discussion.typical_values import MOST_TYPICAL, typical_v
 from comprehensive.optimize import optimize
 from comprehensive.options import StaticValueError, asked_static
 from comprehensive.verification import Options, verify
-from tests.comprehensive.instances.test_instances import SHIFT
+from tests.comprehensive.instances.shift_program import SHIFT
 from tests.metafork.programs import MATADD, MATMUL, program
 
 QUICK = {"counters": ("threads_per_block", "shared_memory"), "strategies": ("granularity", "scalar_replacement")}

@@ -11,26 +11,11 @@ from metafork.analysis.races.races import race_report
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
+from tests.comprehensive.constructs.dot_product import DOT, QUICK
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.frontend.marked import assert_refused
-from tests.metafork.frontend.text.clauses.test_reductions import blocks
+from tests.metafork.frontend.text.clauses.reduction_programs import blocks
 from tests.runtime.compiling import succeed
-
-DOT = """
-void dot(int n, int B, const float x[n], const float y[n], float *sum, double *most)
-{
-  meta_schedule {
-    meta_reduction(+: sum) meta_reduction(max: most)
-    meta_for (int i = 0; i < (n + B - 1) / B; i++)
-      meta_for (int j = 0; j < B; j++) {
-        int p = i * B + j;
-        if (p >= n) continue;
-        *sum += x[p] * y[p];
-        if (x[p] > *most) *most = x[p];
-      }
-  }
-}
-"""
 
 # Variables of the host in a loop, a block's scalar, a grid and blocks of two dimensions, threads of two shapes.
 NORMS = """
@@ -87,8 +72,6 @@ void strided(int n, int G, int B, const double x[n], double *low, double *produc
   }
 }
 """
-
-QUICK = {"counters": ("threads_per_block", "shared_memory"), "reassociate": True}
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from comprehensive.optimize import optimize
 from comprehensive.tree.selection import select
 from metafork.runtime.machine import DEFAULT, FIELDS, SYMBOLS
 from tests.runtime.compiling import CPLUSPLUS, WARNINGS, succeed
-from tests.runtime.test_machine_header import Machine
+from tests.runtime.machine_structure import Machine
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 OPAQUE = """\

@@ -26,24 +26,12 @@ from metafork.ir.program import IntConst, binary
 from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
+from tests.comprehensive.instances.shift_program import SHIFT, built
 from tests.metafork.programs import MATMUL, program
 from tests.runtime.compiling import needs_nvcc, run, succeed
 
 QUICK = {"counters": ("threads_per_block", "shared_memory"), "strategies": ("cse1", "granularity", "caching")}
 OPTIONS = Options(points=6, optimization="-O0", dataflow_seconds=0)
-SHIFT = """
-void shift(int N, int B, int s, const int a[N], int b[N]) {
-  int dim = (N - 1) / (B * s);
-  meta_schedule cache(a) {
-    meta_for (int i = 0; i < dim; i++)
-      meta_for (int j = 0; j < B; j++)
-        for (int k = 0; k < s; k++) {
-          int p = (i * s + k) * B + j;
-          b[p] = a[p] + a[p + 1];
-        }
-  }
-}
-"""
 TYPES = """
 void types(int N, short s, unsigned B, long long K, long long a[N]) {
   int dim = N / (B * s);
@@ -242,36 +230,6 @@ def wasteful(leaf):
         return code
     kernel = replace(code.kernel, shared_bytes=binary("+", code.kernel.shared_bytes, IntConst(64)))
     return replace(code, kernel=kernel, text=kernel_text(kernel))
-
-
-DRIVER = """
-#include "input.h"
-#include <stdio.h>
-#include <stdlib.h>
-int main(int count, char **words) {
-  int N = 100, B = 4, s = atoi(words[1]), a[100], b[100] = {0}, c[100] = {0};
-  (void)count;
-  for (int i = 0; i < N; i++) a[i] = i * i % 37;
-  shift(N, B, s, a, b);
-  if (input_k0_launch(1, NULL, N, B, s, a, c) != 0) return 2;
-  for (int i = 0; i < (N - 1) / (B * s) * B * s; i++)
-    if (b[i] != a[i] + a[i + 1] || c[i] != b[i]) return 1;
-  return 0;
-}
-"""
-
-
-def built(result, directory, **options):
-    """Return the driver of ``DRIVER``, linked with what is written of a program for the CPU."""
-    write_outputs(result, directory, **options)
-    (directory / "driver.c").write_text(DRIVER)
-    flags = ["-Wall", "-Wextra", "-Werror", "-DMETAFORK_CPU", f"-I{directory}", f"-I{directory}/include"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", directory / "input.cu", "-o", directory / "a.o"])
-    for name in ("input_host", "driver"):
-        succeed(["gcc", "-std=gnu11", *flags, "-c", directory / f"{name}.c", "-o", directory / f"{name}.o"])
-    objects = [directory / f"{name}.o" for name in ("a", "input_host", "driver")]
-    succeed(["g++", *objects, "-o", directory / "driver"])
-    return directory / "driver"
 
 
 def driven(result, directory, values, **options):

@@ -20,7 +20,7 @@ from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Hardware, NotCountedError
 from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import DEFAULT
-from tests.comprehensive.instances.test_instances import SHIFT, built
+from tests.comprehensive.instances.shift_program import SHIFT, built
 from tests.runtime.compiling import CPLUSPLUS, INCLUDE, run, succeed
 
 COUNTED = {

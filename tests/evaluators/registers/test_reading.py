@@ -6,7 +6,7 @@ from evaluators.registers.code import Slow
 from evaluators.registers.reading import read_code
 from metafork.ptx.text.source import PtxError
 from tests.evaluators.registers.ptx_modules import code_of_body, ptx_module
-from tests.evaluators.registers.test_pressure import PTX
+from tests.evaluators.registers.small_kernel import PTX
 
 
 def test_code_is_read_into_blocks():

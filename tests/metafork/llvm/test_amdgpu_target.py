@@ -16,7 +16,7 @@ from metafork.llvm.amdgpu_target import amdgpu_object
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError, parsed
 from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.llvm.amd_run import run_as_amd
-from tests.metafork.llvm.test_llvm_ir import MATMUL
+from tests.metafork.llvm.matrix_product import MATMUL
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 GPUS = ("gfx90a", "gfx1100")

@@ -20,6 +20,7 @@ from metafork.lowering.lowering import lower
 from metafork.printing.expressions import expression
 from strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
+from tests.metafork.llvm.matrix_product import MATMUL
 from tests.metafork.lowering.kernel_reader import read_kernel
 from tests.metafork.programs import program
 
@@ -180,26 +181,6 @@ def test_random_integer_expressions_compute_what_gcc_computes(pipeline, named, d
     run_on_host(kernel, arguments, pipeline=pipeline, named=named)
     serial(*point, want.ctypes.data)
     assert np.array_equal(got, want), text
-
-
-MATMUL = """
-void mm(int n, int B, const float *a, const float *b, float *c)
-{
-  extern float ta[B * B];
-  extern double tb[B * B];
-  float kept[2];
-  int v = threadIdx.y, u = threadIdx.x;
-  kept[0] = 0.0f;
-  for (int k = 0; k < n / B; ++k) {
-    ta[v * B + u] = a[(blockIdx.y * B + v) * n + k * B + u];
-    tb[v * B + u] = b[(k * B + v) * n + blockIdx.x * B + u];
-    __syncthreads();
-    for (int z = 0; z < B; ++z) kept[0] += ta[v * B + z] * (float)tb[z * B + u];
-    __syncthreads();
-  }
-  c[(blockIdx.y * blockDim.y + v) * n + blockIdx.x * blockDim.x + u] = kept[0];
-}
-"""
 
 
 @pytest.mark.parametrize("pipeline", [(), STANDARD, *(pipeline.passes for pipeline in PRESSURE)])

@@ -21,7 +21,7 @@ from comprehensive.verification.driver import (
 )
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES
-from tests.comprehensive.emit.targets.ptx.test_ptx_programs import COLUMNS
+from tests.comprehensive.emit.targets.small_programs import COLUMNS
 from tests.runtime.compiling import succeed
 from tests.sampling import sampled
 

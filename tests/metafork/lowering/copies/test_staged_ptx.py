@@ -9,7 +9,7 @@ import pytest
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import INCLUDE
-from tests.metafork.lowering.copies.test_staged import BESIDE_ANOTHER, product, staged
+from tests.metafork.lowering.copies.staged_programs import BESIDE_ANOTHER, product, staged
 
 TEXTS = {"floats": product("whole_tiles"), "doubles": BESIDE_ANOTHER}
 

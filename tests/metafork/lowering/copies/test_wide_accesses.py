@@ -9,7 +9,7 @@ from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, grid, run
-from tests.metafork.lowering.copies.test_staged import EARLY, LATE, product
+from tests.metafork.lowering.copies.staged_programs import EARLY, LATE, product
 from tests.metafork.programs import program
 
 LINE = """

@@ -5,9 +5,17 @@ import pytest
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, optimized, program
-from tests.comprehensive.emit.targets.ptx.test_ptx_leaves import CALLS, FLOATS
-from tests.comprehensive.emit.targets.ptx.test_ptx_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
-from tests.metafork.frontend.text.clauses.test_atomics import OWN
+from tests.comprehensive.emit.targets.small_programs import (
+    CALLS,
+    COLUMNS,
+    FLOATS,
+    NAMES,
+    NUMBERS,
+    STRIDING,
+    SWIZZLE,
+    TYPES,
+)
+from tests.metafork.frontend.text.clauses.atomic_programs import OWN
 from tests.runtime.compiling import succeed
 from tests.sampling import sampled
 

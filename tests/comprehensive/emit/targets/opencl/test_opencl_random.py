@@ -3,7 +3,7 @@
 import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from tests.comprehensive.emit.targets.ptx.test_ptx_random import SEEDS, check
+from tests.comprehensive.emit.targets.random_programs import SEEDS, check
 from tests.sampling import sampled
 
 

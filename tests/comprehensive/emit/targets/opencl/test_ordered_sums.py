@@ -3,7 +3,7 @@
 import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from tests.comprehensive.constructs.test_ordered_sums import DOT, QUICK
+from tests.comprehensive.constructs.dot_product import DOT, QUICK
 from tests.comprehensive.emit.targets.programs import PTX, launched, program
 
 POINTS = [("", {"n": n, "B": B}) for n, B in ((1, 1), (5, 4), (100, 32), (3000, 7))]

@@ -16,42 +16,7 @@ from comprehensive.tree.left_out import without_leaves
 from comprehensive.tree.schedule_tree import LeafReference, Node
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.targets.programs import EXAMPLES, Program, build, launched, program
-
-FLOATS = """
-#include <math.h>
-void kinds(int n, int B, float f, double d, const float x[n], const double y[n], float a[n], double b[n], int k[n]) {
-  int blocks = (n + B - 1) / B;
-  meta_schedule {
-    meta_for (int i = 0; i < blocks; i++)
-      meta_for (int j = 0; j < B; j++) {
-        int p = i * B + j;
-        if (p < n) {
-          a[p] = x[p] * f + (float)d / (x[p] + 3.0f) - sqrtf(fabsf(x[p])) * x[p];
-          b[p] = y[p] * d + y[p] / (x[p] + 2.0) + sqrt(y[p] * y[p] + f) + fma(y[p], d, 1.0) + floor(y[p] * 10);
-          k[p] = (int)(x[p] * 100) % 7 + (k[p] >> 2) - (unsigned char)(k[p] * 77) + (x[p] < y[p] ? 3 : k[p] / 3);
-        }
-      }
-  }
-}
-"""
-
-CALLS = """
-#include <math.h>
-void roots(int n, int B, const float x[n], float y[n]) {
-  int blocks = n / B;
-  meta_schedule cache() {
-    meta_for (int i = 0; i < blocks; i++)
-      meta_for (int j = 0; j < B; j++) y[i * B + j] = sqrtf(x[i * B + j] + 4);
-  }
-}
-void waves(int n, int B, const float x[n], float y[n]) {
-  int blocks = n / B;
-  meta_schedule cache() {
-    meta_for (int i = 0; i < blocks; i++)
-      meta_for (int j = 0; j < B; j++) y[i * B + j] = expf(x[i * B + j]) + sinf(y[i * B + j]);
-  }
-}
-"""
+from tests.comprehensive.emit.targets.small_programs import CALLS, FLOATS
 
 
 def test_floating_point_is_rounded_to_nearest_and_never_fused(driver, tmp_path):

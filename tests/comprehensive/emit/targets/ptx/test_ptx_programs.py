@@ -7,72 +7,13 @@ import pytest
 from comprehensive.emit.targets.ptx import TARGET as PTX
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, program
+from tests.comprehensive.emit.targets.small_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
 from tests.runtime.compiling import succeed
 
-TYPES = """
-#include <stdbool.h>
-void kinds(int n, int B, bool flag, signed char sc, unsigned char uc, short sh, unsigned short us, unsigned u,
-           long long ll, unsigned long long ull, float f, double d, const signed char c[n], const short s[n],
-           const unsigned long long q[n], signed char rc[n], unsigned short rs[n], long long rl[n], double rd[n]) {
-  int blocks = (n + B - 1) / B;
-  meta_schedule {
-    meta_for (int i = 0; i < blocks; i++)
-      meta_for (int j = 0; j < B; j++) {
-        int p = i * B + j;
-        if (p < n) {
-          rc[p] = (signed char)((c[p] + sc) & 63) + (s[p] > sh && flag);
-          rs[p] = (unsigned short)(s[p] * us + uc);
-          rl[p] = (long long)(q[p] * ull + u) ^ ll;
-          rd[p] = d * f + (flag ? uc : sc) + (double)(q[p] >> 3) / 3;
-        }
-      }
-  }
-}
-"""
-
-NAMES = """
-void class(int n, int stream, int leaf, const float m[n], float middle[n], float out[n]) {
-  int blocks = n / leaf;
-  meta_schedule cache(m) {
-    meta_for (int new = 0; new < blocks; new++)
-      meta_for (int this = 0; this < leaf; this++)
-        middle[new * leaf + this] = m[new * leaf + this] * stream;
-  }
-  for (int delete = 0; delete < 2; delete++) {
-    meta_schedule cache(middle) {
-      meta_for (int new = 0; new < blocks; new++)
-        meta_for (int this = 0; this < leaf; this++)
-          out[new * leaf + this] = middle[new * leaf + leaf - 1 - this] + delete;
-    }
-    out[0] += 1;
-  }
-}
-"""
-
-COLUMNS = """
-void columns(int n, int B, float A[n][n], float x[n]) {
-  for (int s = 0; s < 3; s++) {
-    meta_schedule {
-      meta_for (int i = 0; i < n; i++)
-        meta_for (int j = 0; j < B; j++)
-          for (int k = j; k < n; k += B)
-            A[i][k] = A[i][k] + x[k];
-    }
-    for (int i = 0; i < n; i++) A[i][s + 1] = x[i] - A[i][s + 3];
-  }
-}
-"""
-
-NUMBERS = {"sc": -3, "uc": 200, "u": 4294967295, "ull": 98765432109, "f": 0.3, "d": -1.75}
 SHUFFLE = {
     "counters": ("threads_per_block", "shared_memory", "global_loads"),
     "strategies": ("granularity", "caching", "shuffle"),
 }
-SWIZZLE = {
-    "counters": ("threads_per_block", "shared_memory", "bank_degree"),
-    "strategies": ("granularity", "caching", "swizzle"),
-}
-STRIDING = {"counters": ("threads_per_block",), "strategies": ("thread_striding",)}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.printing.metafork_text import metafork_text
 from tests.comprehensive.constructs.leaf_cases import leaf_cases
+from tests.metafork.frontend.text.clauses.atomic_programs import OWN
 from tests.metafork.kernel_runs import grid, run
 
 COUNTS = """
@@ -46,27 +47,6 @@ void counts(int n, int m, int B, const int x[n], int h[m], unsigned char narrow[
 }
 """
 
-OWN = """
-void own(int n, int m, int B, int s, const int x[n], int h[m], long t[1])
-{
-  assert(n % (B * s) == 0);
-  meta_schedule cache(x) {
-    meta_for (int i = 0; i < n / (B * s); i++) {
-      int part[m];
-      meta_for (int j = 0; j < B; j++)
-        for (int k = j; k < m; k += B) part[k] = 0;
-      meta_for (int j = 0; j < B; j++)
-        for (int k = 0; k < s; k++)
-          meta_atomic part[(x[i * B * s + k * B + j] & 0xffff) % m] += 1;
-      meta_for (int j = 0; j < B; j++)
-        for (int k = j; k < m; k += B) {
-          meta_atomic h[k] += part[k];
-          meta_atomic t[0] += k * part[k];
-        }
-    }
-  }
-}
-"""
 
 SUMS = """
 void sums(int n, int s, int B, const int x[n], long total[1], int rows[n])
