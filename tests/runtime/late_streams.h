@@ -35,10 +35,12 @@ struct Operation {
     int64_t number;
 };
 struct Stream {
-    std::deque<Operation> pending;
+    int device = 0; // the stand-in's number
+    std::deque<Operation> pending = {};
     int64_t begun = 0, done = 0;
 };
 struct Event {
+    int device = 0;
     Stream *stream = nullptr;
     int64_t number = 0;
 };
@@ -101,9 +103,9 @@ inline void pass() {
 
 using Guard = std::lock_guard<std::recursive_mutex>;
 
-inline Stream *make() {
+inline Stream *make(int number = 0) {
     const Guard guard(device().lock);
-    return device().streams.emplace_back(new Stream);
+    return device().streams.emplace_back(new Stream{number});
 }
 
 inline void known(const Stream *stream) {
@@ -143,7 +145,8 @@ inline void follow(Stream *stream, const Event *event) {
 inline void record(Event *event, Stream *stream) {
     const Guard guard(device().lock);
     known(stream);
-    *event = {stream, stream->begun};
+    event->stream = stream;
+    event->number = stream->begun;
     pass();
 }
 

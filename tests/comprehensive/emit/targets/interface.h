@@ -1,5 +1,6 @@
-/* The product that both interfaces launch, and what all of them do first. */
+/* The product that all interfaces launch: what they do first, threads of the host, and several devices. */
 #include "matmul.h"
+#include "metafork/host.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N = 24, B = 4, UB = 2, S = 3, BYTES = N * N * 4 };
+enum { N = 24, B = 4, UB = 2, S = 3, BYTES = N * N * 4, MOST_THREADS = 20, MOST_ROUNDS = 8 };
 static float a[N][N], b[N][N], c[N][N], serial[N][N];
 
 static void *found(void *library, const char *name) {
@@ -16,28 +17,95 @@ static void *found(void *library, const char *name) {
     return symbol;
 }
 
-static void *drop_in(void *out) {
-    matmul(N, B, UB, S, a, b, out);
+/* ---- threads of the host, each with a product of its own: `interface THREADS ROUNDS` ---- */
+
+static int rounds;
+
+static void *drop_in(void *of_thread) {
+    float(*const out)[N][N] = of_thread;
+    for (int round = 0; round < rounds; round++) matmul(N, B, UB, S, a, b, out[round]);
     return NULL;
 }
 
-/* Compute the serial result, run threads where the program has an argument, and query the machine; return whether that is all. */
-static int began(int argc, metafork_machine *machine) {
+static void run_threads(int count) {
+    static float of[MOST_THREADS][MOST_ROUNDS][N][N];
+    pthread_t threads[MOST_THREADS];
+    for (int i = 0; i < count; i++)
+        for (int round = 0; round < rounds; round++) memcpy(of[i][round], c, sizeof c);
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, drop_in, of[i]);
+    for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < count; i++) {
+        int same = 0;
+        for (int round = 0; round < rounds; round++) same += memcmp(of[i][round], serial, sizeof serial) == 0;
+        printf("thread %d %s\n", i, same == rounds ? "same" : "differs");
+    }
+}
+
+/* ---- two devices: `interface devices` ---- */
+
+static int (*set_device)(int);
+
+static int is_serial(float (*out)[N], int times) {
+    for (int i = 0; i < N; i++)
+        for (int j = 0; j < N; j++) {
+            float sum = c[i][j];
+            for (int k = 0; k < N * times; k++) sum += a[i][k % N] * b[k % N][j];
+            if (sum != out[i][j]) return 0;
+        }
+    return 1;
+}
+
+/* One thread changes the device between calls: arrays that are kept follow it, from the device where they were written. */
+static int change_devices(int first) {
+    float x[N][N], y[N][N], z[N][N];
+    memcpy(x, c, sizeof c), memcpy(y, c, sizeof c), memcpy(z, c, sizeof c);
+    set_device(first);
+    matmul(N, B, UB, S, a, b, z);
+    set_device(1 - first); /* nothing of the first call is there any more, but for its streams */
+    matmul(N, B, UB, S, a, b, z);
+    metafork_keep(a), metafork_keep(x), metafork_keep(y);
+    set_device(first);
+    matmul(N, B, UB, S, a, b, x);
+    set_device(1 - first); /* a goes along, x stays where it is */
+    matmul(N, B, UB, S, a, b, y);
+    matmul(N, B, UB, S, a, b, y);
+    matmul(N, B, UB, S, a, b, x);
+    set_device(first);
+    metafork_drop(x), metafork_drop(a), metafork_drop(y);
+    return is_serial(x, 2) && is_serial(y, 2) && is_serial(z, 2);
+}
+
+static void *on_a_device(void *number) {
+    return change_devices(*(int *)number) ? NULL : number;
+}
+
+static void run_devices(void) {
+    int numbers[] = {0, 1};
+    void *wrong[2];
+    pthread_t threads[2];
+    printf("one thread %s\n", change_devices(0) ? "same" : "differs");
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, on_a_device, &numbers[i]);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], &wrong[i]);
+    printf("two threads %s\n", wrong[0] == NULL && wrong[1] == NULL ? "same" : "differ");
+}
+
+/* ---- what all do first ---- */
+
+/* Compute the serial result, do what arguments say, and query the machine; return whether that is all. */
+static int began(int argc, char **argv, metafork_machine *machine) {
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) a[i][j] = (float)(i + j) / 7, b[i][j] = (float)(i - j) / 3, c[i][j] = (float)i;
     memcpy(serial, c, sizeof c);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             for (int k = 0; k < N; k++) serial[i][j] += a[i][k] * b[k][j];
-    if (argc > 1) {
-        static float of[8][N][N];
-        pthread_t threads[8];
-        for (int i = 0; i < 8; i++) memcpy(of[i], c, sizeof c);
-        for (int i = 0; i < 8; i++) pthread_create(&threads[i], NULL, drop_in, of[i]);
-        for (int i = 0; i < 8; i++) pthread_join(threads[i], NULL);
-        for (int i = 0; i < 8; i++) printf("thread %d %s\n", i, memcmp(of[i], serial, sizeof serial) == 0 ? "same" : "differs");
-        return 1;
+    if (argc > 2) {
+        rounds = atoi(argv[2]);
+        run_threads(atoi(argv[1]));
+    } else if (argc > 1) {
+        run_devices();
     }
+    if (argc > 1) return 1;
     const int queried = metafork_machine_query(0, machine);
     printf("query %d %d\n", queried, metafork_machine_query(9, machine));
     if (queried != METAFORK_OK) {

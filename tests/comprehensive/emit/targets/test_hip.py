@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -45,8 +46,9 @@ def built(name, directory, function=None, text=None, **options):
         f"static const hip_standin::kernel k{number}({kernel});\n"
         for number, kernel in enumerate(text for one in kernels for text in (one, f"{one}_large"))
     )
-    reset = 'extern "C" int reset_device() { return hipDeviceReset(); }\n'
-    (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}{reset}')
+    devices = 'extern "C" int reset_device() { return hipDeviceReset(); }\n'
+    devices += 'extern "C" int choose_device(int device) { return hipSetDevice(device); }\n'
+    (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}{devices}')
     (directory / "reference.c").write_text(reference_text(unit))
     (directory / "driver.c").write_text(driver_text(unit, driven))
     include = (f"-I{directory}", f"-I{directory}/include", f"-I{SUPPORT_DIRECTORY}")
@@ -74,20 +76,101 @@ def compared(directory, points, **variables):
     return done.returncode, said, done.stderr
 
 
-def test_drop_ins_give_what_the_serial_elision_gives(tmp_path):
-    result = built("matmul", tmp_path)
+def with_main(directory, name, source, program):
+    """Link the objects of a directory with a main program in C, in place of the driver; return the program."""
+    include = (f"-I{directory}", f"-I{directory}/include", f"-I{Path(__file__).parent}")
+    (directory / f"{program}.c").write_text(source)
+    flags = ("-std=gnu11", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function")
+    succeed(["gcc", *flags, *include, "-c", directory / f"{program}.c", "-o", directory / f"{program}.o"])
+    objects = [directory / f"{one}.o" for one in (program, "device", f"{name}_host")]
+    succeed(["g++", *objects, "-lpthread", "-o", directory / program])
+    return directory / program
+
+
+def run_main(program, *arguments, **variables):
+    """Run a program without metafork's variables but those given."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("METAFORK_")}
+    command = [str(part) for part in (program, *arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**kept, **variables})
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """What was optimized, and where it is built: a driver, and ``interface``."""
+
+    result: object
+    directory: Path
+
+
+INTERFACE = """
+#include "interface.h"
+int choose_device(int device);
+int main(int argc, char **argv) {
+  metafork_machine machine;
+  set_device = choose_device;
+  return !began(argc, argv, &machine);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def matmul(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("matmul")
+    result = built("matmul", directory)
+    with_main(directory, "matmul", INTERFACE, "interface")
+    return Matmul(result, directory)
+
+
+def test_drop_ins_give_what_the_serial_elision_gives(matmul):
+    result, directory = matmul.result, matmul.directory
     points = [("", [24, 4, 2, 3]), ("Z=40", [18, 3, 3, 2]), ("Z=1", [13, 5, 2, 3]), ("grid_dim_x=1", [24, 4, 2, 3])]
-    status, said, traced = compared(tmp_path, points)
+    status, said, traced = compared(directory, points)
     assert (status, said) == (0, ["same"] * 4), traced
     assert len(re.findall(r"matmul_k0 leaf \d", traced)) == 4
     assert " large" in traced
     assert "serial" not in traced
     assert "left" not in traced
     # A kernel that may have no dynamic shared memory at first gets all that a block may have.
-    assert compared(tmp_path, points, STANDIN_SHARED="0")[:2] == (0, ["same"] * 4)
+    assert compared(directory, points, STANDIN_SHARED="0")[:2] == (0, ["same"] * 4)
     # Leaves with fewer registers would be PTX.
     assert NO_PTX in result.to_report()
     assert not any(leaf.version.ir_strategies for leaf in result.schedules[0].leaves)
+
+
+@pytest.mark.parametrize("order", ["late", "random:1", "random:2", "early"])
+def test_threads_of_the_host(matmul, order):
+    """More than there are streams for."""
+    done = run_main(matmul.directory / "interface", "20", "4", STANDIN_ORDER=order, STANDIN_SHARED="0")
+    assert done.stdout.splitlines() == [f"thread {i} same" for i in range(20)]
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("order", ["late", "random:1"])
+def test_arrays_follow_the_threads_device(matmul, order):
+    """One thread changes its device between calls, two threads have different ones; no more moves than must."""
+    variables = {"STANDIN_ORDER": order, "STANDIN_DEVICES": "2", "STANDIN_SHARED": "0", "METAFORK_TRACE": "2"}
+    done = run_main(matmul.directory / "interface", "devices", **variables)
+    assert done.stdout == "one thread same\ntwo threads same\n", done.stderr
+    lines = [line.removeprefix("metafork: ") for line in done.stderr.splitlines()]
+    moved = [f"{line.split()[3]} {line.split()[4]}" if "bytes of" in line else "leaf" for line in lines]
+    alone = [*["a to", "b to", "c to", "leaf", "c from"] * 2]  # nothing is kept
+    alone += ["a to", "b to", "c to", "leaf"]  # b goes at the end of a call; a and x stay
+    alone += ["a to", "b to", "c to", "leaf", "b to", "leaf"]
+    alone += ["c from", "b to", "c to", "leaf"]  # x was written on the other device
+    alone += ["c from", "c from"]
+    assert moved[: len(alone)] == alone
+    assert sorted(moved[len(alone) :]) == sorted(alone * 2)
+
+
+def test_shared_memory_that_a_kernel_has_by_itself_counts(matmul):
+    """A leaf fits to the last byte, and with one more another one runs."""
+    point = [("", [24, 4, 2, 3])]
+    _, _, traced = compared(matmul.directory, point)
+    (first, dynamic) = re.search(r"leaf (\d+) .* shared_bytes=(\d+)", traced).groups()
+    for more, same in ((0, True), (1, False)):
+        status, said, traced = compared(matmul.directory, point, STANDIN_STATIC=str(65536 - int(dynamic) + more))
+        assert (status, said, "serial" in traced) == (0, ["same"], False)
+        assert (f" leaf {first} " in traced) is same
 
 
 @pytest.mark.parametrize(("file", "function", "points"), sampled(CASES, {"center"}))
@@ -191,13 +274,7 @@ int main(void) {
   return 0;
 }
 """
-    (matadd / "reset.c").write_text(main)
-    include = (f"-I{matadd}", f"-I{matadd}/include")
-    succeed(["gcc", *include, "-c", matadd / "reset.c", "-o", matadd / "reset.o"])
-    objects = [matadd / f"{name}.o" for name in ("reset", "device", "matadd_host")]
-    succeed(["g++", *objects, "-o", matadd / "reset"])
-    environment = {**os.environ, "METAFORK_TRACE": "1"}
-    done = subprocess.run([matadd / "reset"], capture_output=True, text=True, check=False, env=environment)
+    done = run_main(with_main(matadd, "matadd", main, "reset"), METAFORK_TRACE="1")
     assert (done.returncode, done.stderr.count("matadd_k0 leaf"), done.stderr.count("metafork")) == (0, 3, 3), (
         done.stderr
     )
@@ -218,10 +295,5 @@ int main(void) {
 
 def test_the_machine_is_that_of_the_device(matadd):
     """Waves have 64 lanes, launches less than 2^32 threads in a direction, and there are no compute capabilities."""
-    (matadd / "machine.c").write_text(MACHINE)
-    include = (f"-I{matadd}", f"-I{matadd}/include")
-    succeed(["gcc", *include, "-c", matadd / "machine.c", "-o", matadd / "machine.o"])
-    objects = [matadd / f"{name}.o" for name in ("machine", "device", "matadd_host")]
-    succeed(["g++", *objects, "-o", matadd / "machine"])
-    done = subprocess.run([matadd / "machine"], capture_output=True, text=True, check=True)
-    assert done.stdout == "64 256 16384 0 4194303\n"
+    done = run_main(with_main(matadd, "matadd", MACHINE, "machine"))
+    assert (done.returncode, done.stdout) == (0, "64 256 16384 0 4194303\n")

@@ -27,7 +27,7 @@ inline std::map<const void *, kernel> &loaded() {
 inline hipError_t attributes(hipFuncAttributes *out, const void *function) {
     if (loaded().count(function) == 0) return hipFuncGetAttributes(out, function);
     HIP_STANDIN_BEGIN();
-    *out = {0, hip_standin::allowed(function), 1024, 40, 0};
+    *out = hip_standin::attributes(function);
     return hipSuccess;
 }
 
@@ -35,12 +35,13 @@ inline hipError_t run(const void *function, dim3 grid, dim3 block, void **argume
     const auto found = loaded().find(function);
     if (found == loaded().end()) return hipLaunchKernel(function, grid, block, arguments, shared_bytes, stream);
     HIP_STANDIN_BEGIN();
+    if (stream != nullptr && hip_standin::of(stream)->device != hip_standin::current) return hipErrorInvalidHandle;
     // What comes before it on its stream takes effect now.
     const hipError_t error = stream == nullptr ? hipSuccess : hipStreamSynchronize(stream);
     if (error != hipSuccess) return error;
-    hip_standin::allow(true);
+    hip_standin::allow(hip_standin::current, true);
     const bool ran = found->second.run(found->second.name.c_str(), grid, block, (int64_t)shared_bytes, arguments);
-    hip_standin::allow(false);
+    hip_standin::allow(hip_standin::current, false);
     return ran ? hipSuccess : hipErrorOutOfMemory;
 }
 

@@ -1,8 +1,15 @@
 /* HIP's runtime with no device behind it, for tests: kernels run on the processor, one block after the other.
  *
- * The names and numbers of arguments are those of HIP's own header.  Memory of the device is memory of the host that the
- * program must not touch itself: it is protected while no call works on it.  STANDIN_FAIL=7 lets the seventh call fail.
- * What is begun on streams takes effect late (late_streams.h).
+ * The names and numbers of arguments are those of HIP's own header.  Memory of a device is memory of the host that the
+ * program must not touch itself: it is protected while no call works on it, and from kernels of other devices.  Calls of
+ * several threads come one after the other.  What is begun on streams takes effect late (late_streams.h).
+ *
+ *   STANDIN_FAIL=7    the seventh call fails
+ *   STANDIN_DEVICES   how many devices there are, 1 by default
+ *   STANDIN_CAPABILITIES=90,86   their compute capabilities, 9.0 by default
+ *   STANDIN_SHARED    bytes of dynamic shared memory that a kernel may have at first, all by default
+ *   STANDIN_STATIC    bytes of shared memory that every kernel has besides, none by default
+ *   STANDIN_COUNT=1   the number of calls is printed at the end
  */
 #pragma once
 #include "late_streams.h"
@@ -55,7 +62,7 @@ ATOMIC(atomicMin, value < old ? value : old)
 ATOMIC(atomicMax, old < value ? value : old)
 #undef ATOMIC
 
-enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100, hipErrorLaunchFailure = 719 };
+enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100, hipErrorInvalidDevice = 101, hipErrorInvalidHandle = 400, hipErrorLaunchFailure = 719 };
 enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
 enum hipFuncAttribute { hipFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum hipDeviceAttribute_t {
@@ -103,32 +110,65 @@ struct kernel {
     }
 };
 
-inline std::map<char *, size_t> &memory() {
-    static std::map<char *, size_t> all;
+struct allocation {
+    size_t bytes;
+    int device;
+};
+inline std::map<char *, allocation> &memory() {
+    static std::map<char *, allocation> all;
     return all;
 }
 
-inline void allow(bool access) {
-    for (auto &[start, bytes] : memory()) mprotect(start, bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+/* The memory that holds some bytes of a device, or null. */
+inline const allocation *holding(const void *address, size_t bytes) {
+    const char *const at = (const char *)address;
+    for (auto &[start, one] : memory())
+        if (at >= start && at + bytes <= start + one.bytes) return &one;
+    return nullptr;
 }
 
-inline size_t failing() {
-    static const char *const text = getenv("STANDIN_FAIL");
-    return text != nullptr ? (size_t)atoi(text) : 0;
+inline void allow(int device, bool access) {
+    for (auto &[start, one] : memory())
+        if (one.device == device) mprotect(start, one.bytes, access ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+inline int number_of(const char *variable, int otherwise) {
+    const char *const text = getenv(variable);
+    return text != nullptr ? atoi(text) : otherwise;
 }
 
 inline size_t calls;
+inline thread_local int current; /* the device of the thread */
 
-/* Dynamic shared memory that a kernel may have: at first STANDIN_SHARED bytes, all where that is not set. */
-inline int &allowed(const void *function) {
-    static std::map<const void *, int> all;
-    static const char *const text = getenv("STANDIN_SHARED");
-    return all.try_emplace(function, text != nullptr ? atoi(text) : (int)sizeof metafork_shared).first->second;
+inline bool is_device(int device) {
+    static const int count = number_of("STANDIN_DEVICES", 1);
+    return device >= 0 && device < count;
 }
+
+inline int capability(int device) {
+    const char *text = getenv("STANDIN_CAPABILITIES");
+    for (; text != nullptr && device > 0; device--) text = strchr(text, ',') != nullptr ? strchr(text, ',') + 1 : nullptr;
+    return text != nullptr ? atoi(text) : 90;
+}
+
+inline int static_bytes() {
+    static const int bytes = number_of("STANDIN_STATIC", 0);
+    return bytes;
+}
+
+/* Dynamic shared memory that a kernel may have on the thread's device. */
+inline int &allowed(const void *function) {
+    static std::map<std::pair<const void *, int>, int> all;
+    static const int first = number_of("STANDIN_SHARED", (int)sizeof metafork_shared - static_bytes());
+    return all.try_emplace({function, current}, first).first->second;
+}
+
+inline hipFuncAttributes attributes(const void *function) { return {0, allowed(function), 1024, 40, (size_t)static_bytes()}; }
 
 /* A call begins: the error that it returns at once. */
 inline hipError_t begun() {
-    return ++calls == failing() ? hipErrorInvalidValue : hipSuccess;
+    static const int failing = number_of("STANDIN_FAIL", 0);
+    return ++calls == (size_t)failing ? hipErrorInvalidValue : hipSuccess;
 }
 
 struct leaks {
@@ -139,7 +179,7 @@ struct leaks {
     ~leaks() {
         for (auto &[start, bytes] : late::device().pinned) fprintf(stderr, "left %zu pinned bytes\n", bytes);
         if (!late::device().streams.empty()) fprintf(stderr, "left %zu streams\n", late::device().streams.size());
-        for (auto &[start, bytes] : memory()) fprintf(stderr, "left %zu bytes\n", bytes);
+        for (auto &[start, one] : memory()) fprintf(stderr, "left %zu bytes\n", one.bytes);
         if (getenv("STANDIN_COUNT") != nullptr) fprintf(stderr, "%zu calls\n", calls);
     }
 };
@@ -148,6 +188,7 @@ inline leaks at_the_end;
 } // namespace hip_standin
 
 #define HIP_STANDIN_BEGIN() \
+    const late::Guard guard_(late::device().lock); \
     if (const hipError_t error_ = hip_standin::begun(); error_ != hipSuccess) return error_
 
 inline hipError_t hipGetLastError() { return hipSuccess; }
@@ -155,16 +196,21 @@ inline const char *hipGetErrorString(hipError_t error) { return error == hipErro
 
 inline hipError_t hipGetDevice(int *device) {
     HIP_STANDIN_BEGIN();
-    *device = 0;
+    *device = hip_standin::current;
     return hipSuccess;
 }
 
 /* An MI200: waves of 64, and nothing to be opted in to. */
 inline hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute, int device) {
-    static const int values[] = {65536, 1024, 65536, 1024, 1024, 1024, 2147483647, 65536, 65536, 64, 32, 65536, 65536, 2048, 9, 0};
+    static const int values[] = {65536, 1024, 65536, 1024, 1024, 1024, 2147483647, 65536, 65536, 64, 32, 65536, 65536, 2048};
     HIP_STANDIN_BEGIN();
-    if (device != 0) return hipErrorInvalidValue;
-    *value = values[attribute];
+    if (!hip_standin::is_device(device)) return hipErrorInvalidDevice;
+    if (attribute == hipDeviceAttributeComputeCapabilityMajor)
+        *value = hip_standin::capability(device) / 10;
+    else if (attribute == hipDeviceAttributeComputeCapabilityMinor)
+        *value = hip_standin::capability(device) % 10;
+    else
+        *value = values[attribute];
     return hipSuccess;
 }
 
@@ -172,7 +218,7 @@ inline hipError_t hipMalloc(void **out, size_t bytes) {
     HIP_STANDIN_BEGIN();
     void *const start = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return hipErrorOutOfMemory;
-    hip_standin::memory()[(char *)start] = bytes;
+    hip_standin::memory()[(char *)start] = {bytes, hip_standin::current};
     *out = start;
     return hipSuccess;
 }
@@ -181,48 +227,40 @@ inline hipError_t hipFree(void *start) {
     HIP_STANDIN_BEGIN();
     const auto found = hip_standin::memory().find((char *)start);
     if (found == hip_standin::memory().end()) return hipErrorInvalidValue;
-    late::ends(start, found->second);
-    munmap(start, found->second);
+    late::ends(start, found->second.bytes);
+    munmap(start, found->second.bytes);
     hip_standin::memory().erase(found);
-    return hipSuccess;
-}
-
-inline hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
-    HIP_STANDIN_BEGIN();
-    const char *const device = (const char *)(kind == hipMemcpyHostToDevice ? to : from);
-    bool inside = false;
-    for (auto &[start, size] : hip_standin::memory()) inside = inside || (device >= start && device + bytes <= start + size);
-    if (!inside) return hipErrorInvalidValue;
-    hip_standin::allow(true);
-    memcpy(to, from, bytes);
-    hip_standin::allow(false);
     return hipSuccess;
 }
 
 inline hipError_t hipMemcpy2D(void *to, size_t to_stride, const void *from, size_t stride, size_t width, size_t rows, hipMemcpyKind kind) {
     HIP_STANDIN_BEGIN();
     const bool there = kind == hipMemcpyHostToDevice;
-    const char *const device = (const char *)(there ? to : from);
-    const size_t bytes = (there ? to_stride : stride) * (rows - 1) + width;
-    bool inside = false;
-    for (auto &[start, size] : hip_standin::memory()) inside = inside || (device >= start && device + bytes <= start + size);
-    if (!inside || width > stride || width > to_stride) return hipErrorInvalidValue;
-    hip_standin::allow(true);
+    const hip_standin::allocation *const one = hip_standin::holding(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width);
+    if (one == nullptr || width > stride || width > to_stride) return hipErrorInvalidValue;
+    hip_standin::allow(one->device, true);
     for (size_t row = 0; row < rows; row++) memcpy((char *)to + row * to_stride, (const char *)from + row * stride, width);
-    hip_standin::allow(false);
+    hip_standin::allow(one->device, false);
     return hipSuccess;
 }
 
+inline hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyKind kind) {
+    return hipMemcpy2D(to, bytes, from, bytes, bytes, 1, kind);
+}
+
 inline hipError_t hipDeviceReset() {
+    const late::Guard guard(late::device().lock);
     late::reset();
-    for (auto &[start, bytes] : hip_standin::memory()) munmap(start, bytes);
+    for (auto &[start, one] : hip_standin::memory()) munmap(start, one.bytes);
     hip_standin::memory().clear();
     return hipSuccess;
 }
 
 inline hipError_t hipSetDevice(int device) {
     HIP_STANDIN_BEGIN();
-    return device == 0 ? hipSuccess : hipErrorInvalidValue;
+    if (!hip_standin::is_device(device)) return hipErrorInvalidDevice;
+    hip_standin::current = device;
+    return hipSuccess;
 }
 
 /* ---- streams ---- */
@@ -233,17 +271,12 @@ enum { hipStreamNonBlocking = 1, hipEventDisableTiming = 2, hipHostMallocDefault
 namespace hip_standin {
 inline late::Stream *of(hipStream_t stream) { return (late::Stream *)stream; }
 inline hipError_t told(bool well) { return well ? hipSuccess : hipErrorLaunchFailure; }
-inline bool is_memory(const void *address, size_t bytes) {
-    for (auto &[start, size] : memory())
-        if ((const char *)address >= start && (const char *)address + bytes <= start + size) return true;
-    return false;
-}
 } // namespace hip_standin
 
 inline hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags) {
     HIP_STANDIN_BEGIN();
     if (flags != hipStreamNonBlocking) return hipErrorInvalidValue;
-    *stream = (hipStream_t)late::make();
+    *stream = (hipStream_t)late::make(hip_standin::current);
     return hipSuccess;
 }
 inline hipError_t hipStreamDestroy(hipStream_t stream) {
@@ -264,11 +297,12 @@ inline hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsig
 inline hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
     HIP_STANDIN_BEGIN();
     if (flags != hipEventDisableTiming) return hipErrorInvalidValue;
-    *event = new late::Event;
+    *event = new late::Event{hip_standin::current};
     return hipSuccess;
 }
 inline hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     HIP_STANDIN_BEGIN();
+    if (event->device != hip_standin::of(stream)->device) return hipErrorInvalidHandle;
     late::record(event, hip_standin::of(stream));
     return hipSuccess;
 }
@@ -301,9 +335,10 @@ inline hipError_t hipMemcpy2DAsync(void *to, size_t to_stride, const void *from,
                                    hipStream_t stream) {
     HIP_STANDIN_BEGIN();
     const bool there = kind == hipMemcpyHostToDevice;
-    if (!hip_standin::is_memory(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width)) return hipErrorInvalidValue;
-    if (width > stride || width > to_stride) return hipErrorInvalidValue;
-    late::copy(hip_standin::of(stream), to, to_stride, from, stride, width, rows, there, hip_standin::allow);
+    const hip_standin::allocation *const one = hip_standin::holding(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width);
+    if (one == nullptr || width > stride || width > to_stride) return hipErrorInvalidValue;
+    const auto allow = [device = one->device](bool access) { hip_standin::allow(device, access); };
+    late::copy(hip_standin::of(stream), to, to_stride, from, stride, width, rows, there, allow);
     return hipSuccess;
 }
 inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMemcpyKind kind, hipStream_t stream) {
@@ -313,14 +348,15 @@ inline hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, hipMe
 inline hipError_t hipFuncGetAttributes(hipFuncAttributes *out, const void *function) {
     HIP_STANDIN_BEGIN();
     if (hip_standin::kernels().count(function) == 0) return hipErrorInvalidDeviceFunction;
-    *out = {0, hip_standin::allowed(function), 1024, 40, 0};
+    *out = hip_standin::attributes(function);
     return hipSuccess;
 }
 
 /* Less than all may take from another thread what it raised the limit to, and is about to launch with. */
 inline hipError_t hipFuncSetAttribute(const void *function, hipFuncAttribute attribute, int value) {
     HIP_STANDIN_BEGIN();
-    if (attribute != hipFuncAttributeMaxDynamicSharedMemorySize || value != (int)sizeof metafork_shared) return hipErrorInvalidValue;
+    if (attribute != hipFuncAttributeMaxDynamicSharedMemorySize || value + hip_standin::static_bytes() != (int)sizeof metafork_shared)
+        return hipErrorInvalidValue;
     hip_standin::allowed(function) = value;
     return hipSuccess;
 }
@@ -330,21 +366,22 @@ inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, v
     const auto found = hip_standin::kernels().find(function);
     if (found == hip_standin::kernels().end()) return hipErrorInvalidDeviceFunction;
     if (shared_bytes > (size_t)hip_standin::allowed(function) || (uint64_t)grid.x * block.x >> 32 != 0) return hipErrorInvalidValue;
+    if (stream != nullptr && hip_standin::of(stream)->device != hip_standin::current) return hipErrorInvalidHandle;
     const hip_standin::launched kernel = found->second(arguments);
-    const auto run = [=] {
+    const auto run = [=, device = hip_standin::current] {
         memset(metafork_shared, 0xff, sizeof metafork_shared);
-        hip_standin::allow(true);
+        hip_standin::allow(device, true);
         if (!metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, kernel.run)) late::violation("no memory");
-        hip_standin::allow(false);
+        hip_standin::allow(device, false);
     };
     if (stream == nullptr) {
         run();
         return hipSuccess;
     }
     std::vector<late::Range> uses;
-    for (auto &[start, bytes] : hip_standin::memory())
+    for (auto &[start, one] : hip_standin::memory())
         for (const void *const pointer : kernel.pointers)
-            if (pointer >= start && pointer < start + bytes) uses.push_back({start, bytes});
+            if (pointer >= start && pointer < start + one.bytes) uses.push_back({start, one.bytes});
     late::begin(hip_standin::of(stream), run, uses);
     return hipSuccess;
 }

@@ -6,9 +6,8 @@ typedef struct _cl_command_queue *cl_command_queue;
 typedef struct _cl_mem *cl_mem;
 
 int main(int argc, char **argv) {
-    (void)argv;
     metafork_machine machine;
-    if (began(argc, &machine)) return 0;
+    if (began(argc, argv, &machine)) return 0;
     printf("machine %d %d %d %d %d %d\n", (int)machine.compute_capability, (int)machine.registers_per_thread, (int)machine.registers_per_block,
            (int)machine.shared_words, (int)machine.warp_size, (int)machine.threads_per_block);
     printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));

@@ -35,7 +35,7 @@ enum {
 };
 enum { FAILURE = -9999, INVALID_VALUE = -30, NOT_FOUND = -1, OBJECTS = 1024, ARGUMENTS = 96 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of the whole of a call (ALONE) */
 static FILE *log_file;
 static int calls, failing, lost, failure = FAILURE;
 static void *vendor;
@@ -83,10 +83,8 @@ __attribute__((destructor)) static void end(void) {
 
 /* A call begins: whether it is the one that fails. */
 static int begun(const char *name) {
-    pthread_mutex_lock(&lock);
     const int number = ++calls;
     tell("%d %s\n", number, name);
-    pthread_mutex_unlock(&lock);
     return number == failing || (lost && number > failing) ? failure : 0;
 }
 
@@ -102,11 +100,10 @@ static void *late_of(const void *queue) {
 }
 
 static void hold(void *object, const char *kind, const char *name) {
-    pthread_mutex_lock(&lock);
     int at = place_of(object, kind);
     if (at < 0) {
-        /* There are many events, one after the other. */
-        for (at = 0; at < object_count && (objects[at].held > 0 || strcmp(objects[at].kind, "event") != 0); at++) {}
+        /* There are many events and buffers, one after the other. */
+        for (at = 0; at < object_count && objects[at].held > 0; at++) {}
         if (at == OBJECTS) abort();
         if (at == object_count) object_count++;
         memset(&objects[at], 0, sizeof objects[at]);
@@ -116,32 +113,34 @@ static void hold(void *object, const char *kind, const char *name) {
         snprintf(objects[at].name, sizeof objects[at].name, "%s", name);
     }
     objects[at].held++;
-    pthread_mutex_unlock(&lock);
 }
 
 /* Whether an object of that kind is held; says so where it is not. */
 static int held(const void *object, const char *kind, const char *function) {
-    pthread_mutex_lock(&lock);
     const int at = place_of(object, kind);
     if (at < 0) tell("violation: %s: no %s of this program\n", function, kind);
-    pthread_mutex_unlock(&lock);
     return at >= 0;
 }
 
-static void let_go(void *object, const char *kind) {
-    pthread_mutex_lock(&lock);
-    objects[place_of(object, kind)].held--;
-    pthread_mutex_unlock(&lock);
-}
+static void let_go(void *object, const char *kind) { objects[place_of(object, kind)].held--; }
 
 static void *function_of(const void *object, int index) { return (*(void ***)object)[index]; }
 
+/* Calls of several threads come one after the other.  A late launch sets a kernel's arguments for a while: no other thread may
+ * set some meanwhile. */
+static int enter(void) { return pthread_mutex_lock(&lock); }
+static void leave(int *entered) { (void)entered, pthread_mutex_unlock(&lock); }
+
+#define ALONE() __attribute__((cleanup(leave), unused)) int entered_ = enter()
+
 #define BEGIN()                                                                                                        \
+    ALONE();                                                                                                           \
     do {                                                                                                               \
         const int begun_ = begun(__func__);                                                                            \
         if (begun_ != 0) return begun_;                                                                                \
     } while (0)
 #define BEGIN_MAKING()                                                                                                 \
+    ALONE();                                                                                                           \
     do {                                                                                                               \
         *error = begun(__func__);                                                                                      \
         if (*error != 0) return NULL;                                                                                  \
@@ -355,13 +354,11 @@ int clGetKernelWorkGroupInfo(void *kernel, void *device, unsigned what, size_t r
 int clSetKernelArg(void *kernel, unsigned index, size_t size, const void *value) {
     BEGIN();
     NEED(kernel, "kernel");
-    pthread_mutex_lock(&lock);
     const int at = place_of(kernel, "kernel");
     if (index >= ARGUMENTS || (value != NULL && size > sizeof objects[at].arguments[index].value)) abort();
     objects[at].arguments[index].size = size;
     objects[at].arguments[index].local = value == NULL;
     if (value != NULL) memcpy(objects[at].arguments[index].value, value, size);
-    pthread_mutex_unlock(&lock);
     return CALL(int, kernel, SET_ARGUMENT, kernel, index, size, value);
 }
 
@@ -435,9 +432,7 @@ int clEnqueueNDRangeKernel(void *queue, void *kernel, unsigned dimensions, const
         return 0;
     }
     const int error = CALL(int, queue, LAUNCH, queue, kernel, dimensions, offset, global, local, count, events, event);
-    pthread_mutex_lock(&lock);
     if (error == 0) tell("ran %s\n", objects[place_of(kernel, "kernel")].name);
-    pthread_mutex_unlock(&lock);
     return error;
 }
 
@@ -452,9 +447,7 @@ static int is_mapped(const void *start, size_t bytes) {
 
 /* A copy that is not waited for: it must go through mapped memory.  One that is comes behind what is late on its queue. */
 static int is_late(void *queue, unsigned blocking, const void *host, size_t bytes, const char *function) {
-    pthread_mutex_lock(&lock);
     if (!blocking && !is_mapped(host, bytes)) tell("violation: %s: that memory is not mapped\n", function);
-    pthread_mutex_unlock(&lock);
     if (late_of(queue) == NULL) return 0;
     if (blocking) (void)late_finish(late_of(queue));
     return !blocking;
@@ -530,9 +523,7 @@ void *clEnqueueMapBuffer(void *queue, void *buffer, unsigned blocking, uint64_t 
     void *const mapped = CALL(void *, queue, MAP, queue, buffer, blocking, flags, offset, size, count, events, event, error);
     if (mapped == NULL) return NULL;
     hold(mapped, "mapping", "");
-    pthread_mutex_lock(&lock);
     objects[place_of(mapped, "mapping")].bytes = size;
-    pthread_mutex_unlock(&lock);
     return mapped;
 }
 

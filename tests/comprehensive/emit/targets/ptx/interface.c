@@ -1,14 +1,34 @@
 /* NAME_launch on device memory of our own, on the device that the driver's calls of this program choose. */
 #include "../interface.h"
 
+static void *library, *primary[2];
+
+/* Make the primary context of a device the thread's own, in place of the one that is. */
+static int choose(int device) {
+    int (*const current)(void **) = (int (*)(void **))found(library, "cuCtxGetCurrent");
+    int (*const push)(void *) = (int (*)(void *))found(library, "cuCtxPushCurrent_v2");
+    int (*const pop)(void **) = (int (*)(void **))found(library, "cuCtxPopCurrent_v2");
+    void *own = NULL;
+    if (current(&own) != 0 || (own != NULL && pop(&own) != 0) || push(primary[device]) != 0) exit(7);
+    return 0;
+}
+
 int main(int argc, char **argv) {
-    (void)argv;
     metafork_machine machine;
-    if (began(argc, &machine)) return 0;
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (argc == 2) {
+        ((int (*)(unsigned))found(library, "cuInit"))(0);
+        for (int device = 0; device < 2; device++)
+            ((int (*)(void **, int))found(library, "cuDevicePrimaryCtxRetain"))(&primary[device], device);
+        set_device = choose;
+    }
+    if (began(argc, argv, &machine)) {
+        for (int device = 0; device < 2 && argc == 2; device++) ((int (*)(int))found(library, "cuDevicePrimaryCtxRelease_v2"))(device);
+        return 0;
+    }
     printf("machine %d %d %d %d %d\n", (int)machine.compute_capability, (int)machine.registers_per_thread, (int)machine.shared_words,
            (int)machine.warps_per_sm, (int)machine.grid_dim_y);
     printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));
-    void *const library = dlopen("libcuda.so.1", RTLD_NOW);
     int (*const current)(void **) = (int (*)(void **))found(library, "cuCtxGetCurrent");
     int (*const retain)(void **, int) = (int (*)(void **, int))found(library, "cuDevicePrimaryCtxRetain");
     int (*const push)(void *) = (int (*)(void *))found(library, "cuCtxPushCurrent_v2");

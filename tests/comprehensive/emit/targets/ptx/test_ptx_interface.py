@@ -60,16 +60,30 @@ def test_the_device_is_that_of_the_threads_context(matmul, driver, tmp_path):
     assert len(calls.ran) == 1
 
 
+def test_arrays_follow_the_threads_device(matmul, driver, tmp_path):
+    """One thread changes its device between two calls, and two threads have different ones."""
+    variables = {"STANDIN_DEVICES": "2", "METAFORK_TRACE": "2", "STANDIN_ORDER": "random:1"}
+    done, calls = driver.run([matmul.directory / "interface", "devices"], log=tmp_path / "log", **variables)
+    assert done.stdout == "one thread same\ntwo threads same\n", done.stderr
+    # The last context that a thread chose is its own.
+    assert (done.returncode, calls.violations, calls.left) == (0, [], ["1 contexts on the stack"])
+    assert len(calls.ran) == len(launched(done)) == 3 * 6
+    assert calls.names.count("cuModuleLoadDataEx") == 2 * 2
+
+
 def test_without_a_driver_the_interface_says_so(matmul, driver, tmp_path):
     done, _ = driver.run([matmul.directory / "interface"], log=tmp_path / "log", LD_LIBRARY_PATH=str(tmp_path))
     assert done.stdout.splitlines() == ["query -8 -8", "launch -8"]
 
 
-def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path):
-    done, calls = driver.run([matmul.directory / "interface", "threads"], log=tmp_path / "log")
-    assert sorted(done.stdout.splitlines()) == [f"thread {i} same" for i in range(8)], done.stderr
-    assert (calls.violations, calls.left) == ([], [])
-    assert len(calls.ran) == 8
+@pytest.mark.parametrize("order", ["late", "random:1"])
+def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path, order):
+    """More than there are streams for."""
+    variables = {"STANDIN_ORDER": order}
+    done, calls = driver.run([matmul.directory / "interface", "20", "1"], log=tmp_path / "log", **variables)
+    assert done.stdout.splitlines() == [f"thread {i} same" for i in range(20)], done.stderr
+    assert (done.returncode, done.stderr, calls.violations, calls.left) == (0, "", [], [])
+    assert len(calls.ran) == 20
     # The leaf's own kernel decides which leaf runs, and its instance for the arguments runs.
     assert calls.names.count("cuModuleLoadDataEx") == 2
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
