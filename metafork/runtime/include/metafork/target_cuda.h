@@ -128,14 +128,14 @@ static inline int metafork_hardware_read(int device, metafork_machine *out) {
     if (out->grid_dim_x > UINT32_MAX / 1024) out->grid_dim_x = UINT32_MAX / 1024;
     return METAFORK_OK;
 #endif
-    /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
     error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, device);
     if (error != cudaSuccess) return (int)error;
-    out->registers_per_thread = value < 3 ? 63 : 255;
     out->compute_capability = 10 * value;
     error = cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMinor, device);
     if (error != cudaSuccess) return (int)error;
     out->compute_capability += value;
+    /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
+    out->registers_per_thread = out->compute_capability < 35 ? 63 : 255;
     return METAFORK_OK;
 }
 

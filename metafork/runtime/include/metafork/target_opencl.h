@@ -478,7 +478,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
     out->warp_size = (int64_t)warp;
     out->compute_capability = nvidia ? 10 * (int64_t)major + (int64_t)minor : 0;
     /* OpenCL knows no registers: where nobody says how many there are, no block lacks any. */
-    out->registers_per_thread = nvidia && major < 3 ? 63 : 255;
+    out->registers_per_thread = nvidia && out->compute_capability < 35 ? 63 : 255;
     out->registers_per_block = nvidia ? (int64_t)registers : 255 * out->threads_per_block;
     /* Nor does it know of multiprocessors: one holds a block. */
     out->registers_per_sm = out->registers_per_block;

@@ -91,7 +91,8 @@ static void run_devices(void) {
 
 /* ---- what all do first ---- */
 
-/* Compute the serial result, do what arguments say, and query the machine; return whether that is all. */
+/* Compute the serial result, do what arguments say, and query the machine; return whether that is all.  `interface machine` is to
+ * print no more than that. */
 static int began(int argc, char **argv, metafork_machine *machine) {
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) a[i][j] = (float)(i + j) / 7, b[i][j] = (float)(i - j) / 3, c[i][j] = (float)i;
@@ -101,11 +102,9 @@ static int began(int argc, char **argv, metafork_machine *machine) {
             for (int k = 0; k < N; k++) serial[i][j] += a[i][k] * b[k][j];
     if (argc > 2) {
         rounds = atoi(argv[2]);
-        run_threads(atoi(argv[1]));
-    } else if (argc > 1) {
-        run_devices();
+        return run_threads(atoi(argv[1])), 1;
     }
-    if (argc > 1) return 1;
+    if (argc > 1 && strcmp(argv[1], "devices") == 0) return run_devices(), 1;
     const int queried = metafork_machine_query(0, machine);
     printf("query %d %d\n", queried, metafork_machine_query(9, machine));
     if (queried != METAFORK_OK) {

@@ -8,6 +8,7 @@
  *   STANDIN_FAIL=7    the seventh call fails with CUDA_ERROR_UNKNOWN before it does anything; 7:2 with error 2; 7+ all from
  *                     the seventh on, as on a device that was lost
  *   STANDIN_DEVICES   how many there are, 1 by default
+ *   STANDIN_CAPABILITY=90   their compute capability, 8.0 by default
  *   STANDIN_MEMORY    bytes that a device has
  *   STANDIN_ORDER, STANDIN_BREAK   when what is begun on streams takes effect, and what of it fails (late_streams.h)
  *   STANDIN_CONTEXT=1 a context of device 1 is the thread's own when the program begins, as if the CUDA runtime had been there
@@ -246,9 +247,14 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     static const struct {
         int attribute, value;
     } known[] = {{1, 1024},      {2, 1024},   {3, 1024},  {4, 64},      {5, 2147483647}, {6, 65535}, {7, 65535}, {10, 32},
-                 {12, 65536},    {39, 2048},  {75, 8},    {76, 0},      {81, 167936},    {82, 65536}, {97, 166912}, {106, 32}};
+                 {12, 65536},    {39, 2048},  {81, 167936},    {82, 65536}, {97, 166912}, {106, 32}};
     BEGIN();
     CHECK(device >= 0 && device < devices, INVALID_DEVICE);
+    if (attribute == 75 || attribute == 76) {
+        const int capability = number_of("STANDIN_CAPABILITY", 80);
+        *value = attribute == 75 ? capability / 10 : capability % 10;
+        return done(0);
+    }
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i].attribute == attribute) {
             *value = known[i].value;

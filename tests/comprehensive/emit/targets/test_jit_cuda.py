@@ -61,10 +61,12 @@ extern "C" bool standin_launch(const char *name, dim3 grid, dim3 block, int64_t 
 
 
 def by_gxx(folder):
-    """Compile texts to shared objects, and answer with their paths."""
+    """Compile texts to shared objects, each text once, and answer with their paths."""
 
     def compiled(name, values, text, header):
         own = folder / "_".join([name, *map(str, values.values())])
+        if (own / "kernel.so").exists():
+            return str(own / "kernel.so")
         (own / "metafork").mkdir(parents=True)
         (own / "metafork" / "device.h").write_text(header)
         (own / "kernel.cpp").write_text(text + LAUNCH.format(name=name))
@@ -72,6 +74,31 @@ def by_gxx(folder):
         return str(own / "kernel.so")
 
     return compiled
+
+
+DEVICES = """
+#include "own.h"
+#include <stdio.h>
+int choose_device(int device);
+int main(void) {
+  for (int device = 0; device < 3; device++) {
+    float x[128] = {0}, y[128] = {0};
+    unsigned char h[8] = {0};
+    metafork_machine machine;
+    choose_device(device);
+    own(128, 2, 8, 5, x, y, h);
+    if (y[127] == 0 || h[7] != 16 || metafork_machine_query(device, &machine) != 0) return 1;
+    printf("%d %d\\n", (int)machine.compute_capability, (int)machine.registers_per_thread);
+  }
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def compiler(tmp_path_factory):
+    """What answers for NVRTC."""
+    return by_gxx(tmp_path_factory.mktemp("compiled"))
 
 
 @pytest.fixture(scope="module")
@@ -88,17 +115,20 @@ def own(tmp_path_factory):
         f"static const hip_standin::kernel k{number}({kernel});\n"
         for number, kernel in enumerate(text for one in kernels for text in (one, f"{one}_large"))
     )
-    (folder / "device.cpp").write_text(f'#include "own.cu"\n{table}')
+    choose = 'extern "C" int choose_device(int device) { return hipSetDevice(device); }\n'
+    (folder / "device.cpp").write_text(f'#include "own.cu"\n{table}{choose}')
+    (folder / "devices.c").write_text(DEVICES)
     (folder / "reference.c").write_text(reference_text(result.unit))
     (folder / "driver.c").write_text(driver_text(result.unit, result.unit.functions[0]))
     include = (f"-I{folder}", f"-I{folder}/include", f"-I{SUPPORT_DIRECTORY}")
     succeed(["g++", *CXX, *include, *STANDIN, "-c", folder / "device.cpp", "-o", folder / "device.o"])
     common = ("-std=gnu11", "-O0", "-w", "-ffp-contract=off", "-DMETAFORK_NO_CONTRACT", *include)
-    for source, more in (("own_host", ()), ("reference", ELISION_FLAGS), ("driver", ())):
+    for source, more in (("own_host", ()), ("reference", ELISION_FLAGS), ("driver", ()), ("devices", ())):
         succeed(["gcc", *common, *more, "-c", folder / f"{source}.c", "-o", folder / f"{source}.o"])
     succeed(["objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", folder / "reference.o"])
-    objects = [folder / f"{one}.o" for one in ("device", "own_host", "reference", "driver")]
-    succeed(["g++", *objects, "-o", folder / "run", "-ldl", "-lpthread"])
+    for program, mains in (("run", ("reference", "driver")), ("devices", ("devices",))):
+        objects = [folder / f"{one}.o" for one in ("device", "own_host", *mains)]
+        succeed(["g++", *objects, "-o", folder / program, "-ldl", "-lpthread"])
     return folder
 
 
@@ -115,11 +145,11 @@ def ran(folder, points, **variables):
 
 
 @pytest.mark.slow
-def test_texts_run_on_the_processor(own, tmp_path):
+def test_texts_run_on_the_processor(own, compiler, tmp_path):
     points = [("", [128, 2, 8, 5]), ("", [128, 2, 8, 9]), ("", [128, 2, 8, 5]), ("grid_dim_x=1", [128, 4, 4, 1]),
               ("Z=9", [64, 2, 8, 3])]  # fmt: skip
     with nvrtc(tmp_path) as found:
-        found.compiler = by_gxx(tmp_path)
+        found.compiler = compiler
         kernels, _ = ran(own, points, XDG_CACHE_HOME=str(tmp_path), **found.variables)
         assert kernels == [("1", "jit"), ("1", "1"), ("1", "jit"), ("1", "jit"), ("2", "jit")]
         asked = [values for _, values, _ in found.asked]
@@ -132,6 +162,20 @@ def test_texts_run_on_the_processor(own, tmp_path):
         assert kernels == [("1", "")]
         assert said.count("what NVRTC made is not loaded: ") == 1
     assert ran(own, points[:2], METAFORK_NVRTC="/nowhere")[0] == [("1", ""), ("1", "1")]
+
+
+def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
+    """One thread on three devices, two of which are the same: what was compiled for one is not taken for another kind."""
+    devices = {"STANDIN_DEVICES": "3", "STANDIN_CAPABILITIES": "90,32,90", "METAFORK_TRACE": "1"}
+    with nvrtc(tmp_path) as found:
+        found.compiler = compiler
+        variables = {**devices, "METAFORK_CACHE": "0", **found.variables}
+        done = subprocess.run([own / "devices"], capture_output=True, text=True, check=False, env=variables)
+        asked = [options.split()[0] for _, _, options in found.asked]
+    # Threads have fewer registers before 3.5.
+    assert (done.returncode, done.stdout) == (0, "90 255\n32 63\n90 255\n"), done.stderr
+    assert (done.stderr.count("instance=jit"), done.stderr.count("metafork")) == (3, 3)
+    assert asked == ["--gpu-architecture=sm_90", "--gpu-architecture=sm_32"]
 
 
 @needs_nvcc

@@ -10,6 +10,7 @@ int main(int argc, char **argv) {
     if (began(argc, argv, &machine)) return 0;
     printf("machine %d %d %d %d %d %d\n", (int)machine.compute_capability, (int)machine.registers_per_thread, (int)machine.registers_per_block,
            (int)machine.shared_words, (int)machine.warp_size, (int)machine.threads_per_block);
+    if (argc > 1) return 0;
     printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));
     void *const library = dlopen("libOpenCL.so.1", RTLD_NOW);
     int (*const platforms)(unsigned, void **, unsigned *) = (int (*)(unsigned, void **, unsigned *))found(library, "clGetPlatformIDs");

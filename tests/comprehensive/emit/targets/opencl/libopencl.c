@@ -7,7 +7,7 @@
  *   STANDIN_LOG       the file that gets a line for each call, each violation, and what is left when the program ends
  *   STANDIN_FAIL=7    the seventh call fails with -9999 before it does anything; 7:-5 with that error; 7+ all from the seventh on
  *   STANDIN_DEVICES=0 there is no device
- *   STANDIN_GPU=1     the device says that it is a GPU of NVIDIA's, with what the extension for its attributes tells
+ *   STANDIN_GPU=90    the device says that it is a GPU of NVIDIA's of compute capability 9.0, with what the extension for its attributes tells
  *   STANDIN_FLOATS    what the device says of floats (a number), else what PoCL says
  *   STANDIN_EXTENSIONS=0  the device says that it has none
  *   STANDIN_LOCAL     bytes of local memory that the device says it has
@@ -198,11 +198,11 @@ int clGetDeviceIDs(void *platform, uint64_t type, unsigned room, void **devices,
 static int said(unsigned what, void *value, size_t *size) {
     const char *const floats = getenv("STANDIN_FLOATS"), *const extensions = getenv("STANDIN_EXTENSIONS"), *const room = getenv("STANDIN_LOCAL");
     const char *const driver = getenv("STANDIN_DRIVER");
-    const int gpu = getenv("STANDIN_GPU") != NULL;
+    const int gpu = getenv("STANDIN_GPU") != NULL, capability = gpu ? atoi(getenv("STANDIN_GPU")) : 0;
     static const char of_a_gpu[] = "cl_khr_fp64 cl_nv_device_attribute_query";
-    static const struct {
+    const struct {
         unsigned what, value;
-    } nvidia[] = {{0x4000, 9}, {0x4001, 0}, {0x4002, 65536}, {0x4003, 32}};
+    } nvidia[] = {{0x4000, (unsigned)capability / 10}, {0x4001, (unsigned)capability % 10}, {0x4002, 65536}, {0x4003, 32}};
     if (what == 0x101B && floats != NULL) *(uint64_t *)value = strtoul(floats, NULL, 10);
     else if (what == 0x1023 && room != NULL) *(uint64_t *)value = strtoul(room, NULL, 10);
     else if (what == 0x1000 && gpu) *(uint64_t *)value = 4;

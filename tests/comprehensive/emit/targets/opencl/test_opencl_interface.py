@@ -87,11 +87,12 @@ def test_the_device_is_the_one_that_is_named(matmul, opencl):
 
 
 def test_the_machine_is_that_of_the_device(matmul, opencl, tmp_path):
-    variables = {"STANDIN_GPU": "1", "STANDIN_LOCAL": "49152"}
-    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", **variables)
-    assert done.stdout.splitlines()[1] == "machine 90 255 65536 12288 32 4096"
+    for capability, registers in ((90, 255), (35, 255), (32, 63)):
+        variables = {"STANDIN_GPU": str(capability), "STANDIN_LOCAL": "49152"}
+        done, _ = opencl.run([matmul.directory / "interface", "machine"], log=tmp_path / "log", **variables)
+        assert done.stdout.splitlines()[1] == f"machine {capability} {registers} 65536 12288 32 4096"
     # What nobody tells limits nothing.
-    done, _ = opencl.run([matmul.directory / "interface"], log=tmp_path / "log", STANDIN_LOCAL="1000")
+    done, _ = opencl.run([matmul.directory / "interface", "machine"], log=tmp_path / "log", STANDIN_LOCAL="1000")
     assert done.stdout.splitlines()[1] == f"machine 0 255 {255 * 4096} 250 32 4096"
 
 

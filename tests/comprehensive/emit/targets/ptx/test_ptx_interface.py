@@ -34,6 +34,13 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     assert any("_instance" in name for name in calls.ran)
 
 
+@pytest.mark.parametrize(("capability", "registers"), [(35, 255), (32, 63)])
+def test_the_machine_is_that_of_the_device(matmul, driver, tmp_path, capability, registers):
+    variables = {"STANDIN_CAPABILITY": str(capability)}
+    done, _ = driver.run([matmul.directory / "interface", "machine"], log=tmp_path / "log", **variables)
+    assert done.stdout.splitlines()[1] == f"machine {capability} {registers} 41728 64 65535"
+
+
 def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
     points = [
         ("", {"n": 24, "B0": 4, "ub1": 2, "s": 3}),
