@@ -15,10 +15,10 @@ def harness(tmp_path_factory):
     return build(tmp_path_factory.mktemp("dispatch") / "dispatch", [HARNESS], "-O0", *SANITIZE)
 
 
-def answer(harness, chosen, limit, leaves, launch=0, **variables):
+def answer(harness, chosen, limit, leaves, *more, **variables):
     """Run with (registers, error) for each leaf; 32 registers are the estimate of leaves 1 and 3, 64 that of leaf 2."""
-    flat = [str(number) for leaf in leaves for number in leaf]
-    return run([harness, str(chosen), str(limit), *flat, str(launch)], env={**os.environ, **variables})
+    flat = [number for leaf in leaves for number in leaf]
+    return run([harness, chosen, limit, *flat, *more], env={**os.environ, **variables})
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_the_leaf_that_is_taken(harness, chosen, limit, leaves, taken):
 
 
 def test_a_launch_that_fails_leaves_the_host_arrays_as_they_were(harness):
-    done = answer(harness, 1, 50, [(-1, 0)] * 3, launch=-6)
+    done = answer(harness, 1, 50, [(-1, 0)] * 3, -6)
     assert done.stdout == "leaf 1\n0: 1 2\n"
     assert done.stderr == "metafork: s: leaf 1: the launch failed: out of memory; the serial code runs\n"
     assert done.returncode == 0
@@ -60,3 +60,30 @@ def test_strict_mode_gives_the_measured_numbers(harness):
     assert "leaf 2: 2*x <= R is violated: 52 (as compiled) <= 50" in done.stderr
     assert "leaf 2: grid 1x1x1, block 33x1x1, 0 bytes of shared memory: the device has not" in done.stderr
     assert "leaf 3: x <= RB is violated: 64 (as compiled) <= 50" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("start", "written", "overlap"),
+    [(0, 1, True), (3, 1, True), (3, 2, True), (3, 3, True), (3, 0, False), (4, 1, False), (4, 3, False)],
+)
+def test_arrays_overlap_where_either_is_written(harness, start, written, overlap):
+    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, start, written)
+    if overlap:
+        assert done.stderr == "metafork: s: arrays a and b overlap and one is written; the serial code runs\n"
+        assert done.stdout == "0: 1 2\n"
+    else:
+        assert done.stderr == ""
+        assert done.stdout.startswith("leaf 1\n1: ")
+
+
+MOVED = "metafork: s: code before the schedule moved or resized one of its arrays; {}\n"
+
+
+def test_results_come_back_where_an_array_has_been_moved(harness):
+    """The serial code that then runs has them."""
+    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, 4, 1, 1)
+    assert done.stdout == "leaf 1\nmoved: 1 10\n1: 1 10\n"
+    assert (done.returncode, done.stderr) == (0, MOVED.format("the serial code runs"))
+    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, 4, 1, 1, METAFORK_STRICT="1")
+    assert done.returncode != 0
+    assert done.stderr == MOVED.format("METAFORK_STRICT is set")

@@ -154,6 +154,20 @@ def test_quotients(exact):
     assert min(outcomes.values()) > 300
 
 
+@pytest.mark.parametrize(("last", "power"), [(1, 1), (3, 1), (2**62, 1), (MOST, 1), (2**40, 2), (MOST, 3)])
+def test_quotients_about_the_end_of_63_bits(exact, last, power):
+    """2^63 is the least that does not fit, in 128 bits as in more."""
+    values, divisor = [2, 2**62, last], [2] * power
+    for times, units in ((-1, -1), (-1, 0), (0, -2), (0, -1), (0, 0), (0, 1), (1, 0)):
+        terms = [(1, [0, 1, *divisor]), (times, divisor), (units, [])]
+        n, d = value(terms, values), last**power
+        assert n == (2**63 + times) * d + units
+        for function, rounded in ((exact.quotient, floor), (exact.above, ceil)):
+            expected = rounded(Fraction(n, d))
+            got = checked(function, table(terms), table([(1, divisor)]), vector(values))
+            assert got == (expected if expected <= MOST else None)
+
+
 def test_extrema(exact):
     rng = random.Random(2)
     fits = 0

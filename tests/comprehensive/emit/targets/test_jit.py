@@ -1,5 +1,6 @@
 """``--jit``: kernels that are compiled at the first launch, with stand-ins for the driver and for NVRTC."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -238,6 +239,8 @@ def test_the_cache_is_bounded_and_what_was_used_last_stays(smooth, driver, compi
     (other,) = (path for path in entries(tmp_path) if path != first)
     stranger = first.with_name("notes")
     stranger.write_text("mine")
+    for path, seconds in ((first, 1), (other, 2)):
+        os.utime(path, (seconds, seconds))
     room = {"METAFORK_CACHE_BYTES": str(5 * first.stat().st_size // 2)}
     ran(smooth, driver, SMALL, **variables)  # it was used last
     ran(smooth, driver, [("", {"n": 203, "s": 4, "B": 32})], **variables, **room)

@@ -165,7 +165,7 @@ def test_texts_run_on_the_processor(own, compiler, tmp_path):
 
 
 def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
-    """One thread on three devices, two of which are the same: what was compiled for one is not taken for another kind."""
+    """One thread on three devices, two of which are the same: another kind has a kernel of its own."""
     devices = {"STANDIN_DEVICES": "3", "STANDIN_CAPABILITIES": "90,32,90", "METAFORK_TRACE": "1"}
     with nvrtc(tmp_path) as found:
         found.compiler = compiler
