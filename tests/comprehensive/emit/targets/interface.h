@@ -17,33 +17,33 @@ static void *found(void *library, const char *name) {
     return symbol;
 }
 
-/* ---- threads of the host, each with a product of its own: `interface THREADS ROUNDS` ---- */
+/* ---- threads of the host, each with products of its own: `interface THREADS ROUNDS`, or on some devices in turn: `... DEVICES` ---- */
 
-static int rounds;
+static int rounds, devices;
+static int (*set_device)(int);
+static float of_threads[MOST_THREADS][MOST_ROUNDS][N][N];
 
 static void *drop_in(void *of_thread) {
     float(*const out)[N][N] = of_thread;
+    if (devices > 0) set_device((int)((out - of_threads[0]) / MOST_ROUNDS) % devices);
     for (int round = 0; round < rounds; round++) matmul(N, B, UB, S, a, b, out[round]);
     return NULL;
 }
 
 static void run_threads(int count) {
-    static float of[MOST_THREADS][MOST_ROUNDS][N][N];
     pthread_t threads[MOST_THREADS];
     for (int i = 0; i < count; i++)
-        for (int round = 0; round < rounds; round++) memcpy(of[i][round], c, sizeof c);
-    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, drop_in, of[i]);
+        for (int round = 0; round < rounds; round++) memcpy(of_threads[i][round], c, sizeof c);
+    for (int i = 0; i < count; i++) pthread_create(&threads[i], NULL, drop_in, of_threads[i]);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < count; i++) {
         int same = 0;
-        for (int round = 0; round < rounds; round++) same += memcmp(of[i][round], serial, sizeof serial) == 0;
+        for (int round = 0; round < rounds; round++) same += memcmp(of_threads[i][round], serial, sizeof serial) == 0;
         printf("thread %d %s\n", i, same == rounds ? "same" : "differs");
     }
 }
 
 /* ---- two devices: `interface devices` ---- */
-
-static int (*set_device)(int);
 
 static int is_serial(float (*out)[N], int times) {
     for (int i = 0; i < N; i++)
@@ -102,6 +102,7 @@ static int began(int argc, char **argv, metafork_machine *machine) {
             for (int k = 0; k < N; k++) serial[i][j] += a[i][k] * b[k][j];
     if (argc > 2) {
         rounds = atoi(argv[2]);
+        devices = argc > 3 ? atoi(argv[3]) : 0;
         return run_threads(atoi(argv[1])), 1;
     }
     if (argc > 1 && strcmp(argv[1], "devices") == 0) return run_devices(), 1;

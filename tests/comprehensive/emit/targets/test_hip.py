@@ -137,19 +137,21 @@ def test_drop_ins_give_what_the_serial_elision_gives(matmul):
     assert not any(leaf.version.ir_strategies for leaf in result.schedules[0].leaves)
 
 
+@pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("order", ["late", "random:1", "random:2", "early"])
-def test_threads_of_the_host(matmul, order):
+def test_threads_of_the_host(matmul, order, devices):
     """More than there are streams for."""
-    done = run_main(matmul.directory / "interface", "20", "4", STANDIN_ORDER=order, STANDIN_SHARED="0")
+    variables = {"STANDIN_ORDER": order, "STANDIN_SHARED": "0", "STANDIN_DEVICES": str(devices)}
+    done = run_main(matmul.directory / "interface", "20", "4", devices, **variables)
     assert done.stdout.splitlines() == [f"thread {i} same" for i in range(20)]
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("order", ["late", "random:1"])
-def test_arrays_follow_the_threads_device(matmul, order):
+@pytest.mark.parametrize("way", [{"STANDIN_ORDER": "late"}, {"STANDIN_ORDER": "random:1"}, {"METAFORK_ASYNC": "0"}])
+def test_arrays_follow_the_threads_device(matmul, way):
     """One thread changes its device between calls, two threads have different ones; no more moves than must."""
-    variables = {"STANDIN_ORDER": order, "STANDIN_DEVICES": "2", "STANDIN_SHARED": "0", "METAFORK_TRACE": "2"}
-    done = run_main(matmul.directory / "interface", "devices", **variables)
+    variables = {"STANDIN_DEVICES": "2", "STANDIN_SHARED": "0", "METAFORK_TRACE": "2"}
+    done = run_main(matmul.directory / "interface", "devices", **variables, **way)
     assert done.stdout == "one thread same\ntwo threads same\n", done.stderr
     lines = [line.removeprefix("metafork: ") for line in done.stderr.splitlines()]
     moved = [f"{line.split()[3]} {line.split()[4]}" if "bytes of" in line else "leaf" for line in lines]
