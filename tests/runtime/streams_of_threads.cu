@@ -1,4 +1,5 @@
-// More threads than there are streams for, each with arrays of its own: what they get, and that all of them are right.
+// More threads than there are streams for, each with arrays of its own: what they get, and that all of them are right.  Then
+// as many threads as there are streams for, on one device after the other.
 #define METAFORK_TARGET_HEADER "late_target.h"
 #define METAFORK_BUFFER_BYTES 256
 #include "metafork/residents.h"
@@ -48,4 +49,12 @@ int main()
     for (std::thread &one : all) one.join();
     for (const void *const owner : metafork_streams_of_process()->owners)
         if (owner != nullptr) return 2;
+    static char owners[METAFORK_MOST_STREAMS];
+    for (int device = 0; device < 3; device++) {
+        for (char &owner : owners) {
+            const metafork_streams *const one = metafork_streams_take(&owner, device);
+            if (one == nullptr || one->device != device || metafork_streams_take(&owner, device) != one) return 3;
+        }
+        for (char &owner : owners) metafork_streams_leave(&owner);
+    }
 }

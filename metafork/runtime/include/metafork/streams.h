@@ -328,7 +328,8 @@ static inline metafork_streams *metafork_streams_take(const void *owner, int dev
     if ((wanted != NULL && strcmp(wanted, "0") == 0) || __atomic_load_n(&all->refused, __ATOMIC_RELAXED)) return NULL;
     for (int i = 0; i < METAFORK_MOST_STREAMS; i++)
         if (__atomic_load_n(&all->owners[i], __ATOMIC_ACQUIRE) == owner && all->at[i].device == device) return &all->at[i];
-    for (int fresh = 0; fresh < 2; fresh++)
+    /* Those that were made for the device, then new ones, then those that were made for another device. */
+    for (int pass = 0; pass < 3; pass++)
         for (int i = 0; i < METAFORK_MOST_STREAMS; i++) {
             metafork_streams *const one = &all->at[i];
             const void *nobody = NULL;
@@ -337,7 +338,8 @@ static inline metafork_streams *metafork_streams_take(const void *owner, int dev
                 if (metafork_pinned_is(device, one->buffers[0].memory)) return one;
                 one->made = false;
             }
-            if (!one->made && fresh == 1) {
+            if (one->made && pass == 2) metafork_streams_free(one);
+            if (!one->made && pass > 0) {
                 if (metafork_streams_make(all, one, device)) return one;
                 __atomic_store_n(&all->refused, true, __ATOMIC_RELAXED);
                 __atomic_store_n(&all->owners[i], (const void *)NULL, __ATOMIC_RELEASE);
