@@ -174,7 +174,7 @@ def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
         asked = [options.split()[0] for _, _, options in found.asked]
     # Threads have fewer registers before 3.5.
     assert (done.returncode, done.stdout) == (0, "90 255\n32 63\n90 255\n"), done.stderr
-    assert (done.stderr.count("instance=jit"), done.stderr.count("metafork")) == (3, 3)
+    assert (done.stderr.count("instance=jit"), done.stderr.count("metafork")) == (3, 3), done.stderr
     assert asked == ["--gpu-architecture=sm_90", "--gpu-architecture=sm_32"]
 
 
