@@ -1,17 +1,16 @@
-"""Mutation testing: small faults are put into strategies, evaluators, analysis and systems; does a test notice?
+"""Mutation testing: small faults are put into the code, one at a time; does a test notice?
 
-    python bench/mutants.py [--number 200] [--seed 1] [--minutes 120] [--jobs 1] [--resume] [--show ID]
-                            [--measured FOLDER]
+    python bench/mutants.py [--number 200] [--seed 2] [--minutes 120] [--jobs 1] [--resume] [--measured FOLDER]
 
-Mutants are drawn with a fixed seed, first the place and then the fault (operators of Cosmic Ray; annotations and
-docstrings are left out, as nothing reads them, and the options of classes).  Each is put into a copy of the
-tracked files and meets the tests of its own module (where it has none, those of the folder that execute its statement),
-then all quick tests that execute its statement, those of two minutes and those of ten, the shortest first, until one
-fails; that one must pass without the mutant.  All mutants meet the first of these stages before any meets the
-second, so that minutes that do not suffice go to where most is learned.  One that no such test notices is *alive*,
-though a longer test or one in a process of its own might notice it; one that computes the same as the original is
-*equivalent* and is listed with the reason in ``bench/mutants.toml``.  What the minutes do not allow is not run, and
-counted as such.
+Mutants are drawn with a fixed seed from the folders of ``MUTATED``, first the place and then the fault: operators of
+Cosmic Ray in Python (but not in annotations, docstrings and options of classes, which decide nothing), those of
+``c_faults.py`` in the C headers.  Each mutant is put into a copy of the tracked files and meets the tests of its own
+module (if it has none, those of the folder that execute its statement), and then the shortest of all quick tests that
+execute its statement, two minutes of them.  A test that compiles a header executes it.  The first test that fails
+notices the mutant, if it passes without it.  All mutants meet the tests of their own modules first: if the minutes do
+not suffice, they go to where most is learned.  A mutant that no such test notices is *alive*, though a longer test or
+one in a process of its own might notice it.  One that computes the same as the original is *equivalent* and is listed
+with the reason in ``bench/mutants.toml``.  A mutant that the minutes do not allow is *not run*.
 
 Which tests execute a statement is measured first, by one run of all quick tests; it is kept in ``build/mutants``
 until a tracked file changes.  ``--measured FOLDER`` takes what was measured before a small change.
@@ -28,24 +27,27 @@ import hashlib
 import json
 import math
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
+from functools import cache
 from pathlib import Path
 from random import Random
 from resource import RLIMIT_CPU, setrlimit
+from shutil import copy2
 from signal import SIGKILL, SIGXCPU
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
+from c_faults import accepted, c_faults
 from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
@@ -54,16 +56,27 @@ from coverage import CoverageData
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results" / "mutants.json"
 EQUIVALENT = ROOT / "bench" / "mutants.toml"
-MUTATED = ("strategies", "evaluators", "metafork/analysis", "comprehensive/systems")
+HEADERS = "metafork/runtime/include"
+MUTATED = (
+    "strategies",
+    "evaluators",
+    "metafork/analysis",
+    "metafork/frontend",
+    "metafork/lowering",
+    "comprehensive/case_discussion",
+    "comprehensive/emit",
+    "comprehensive/systems",
+    HEADERS,
+)
 LEFT_OUT = ("core/ExceptionReplacer", "core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter")
-STAGES = (float("inf"), 120.0, 600.0)
-"""Seconds of tests that a stage has: those of the mutant's own module, and the shortest of those that execute it."""
-OWN_SECONDS = 900.0
+STAGES = ("the tests of its own module", "the shortest that execute its statement")
+SHORTEST = 120.0
+"""Seconds that the tests of the second stage take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A fault: which operator of Cosmic Ray at which of its places in a file; ``diff`` shows it."""
+    """A fault: which operator at which of its places in a file; ``diff`` shows it."""
 
     id: str
     file: str
@@ -87,80 +100,85 @@ class Outcome:
 def drawn(number: int, seed: int, kept: Iterable[Mutant] = ()) -> list[Mutant]:
     """Return ``number`` mutants, ``kept`` first: files by their sizes, lines within them, faults at the lines."""
     random = Random(seed)
-    files = [path for folder in MUTATED for path in sorted((ROOT / folder).rglob("*.py")) if path.name != "__init__.py"]
+    files = [path for folder in MUTATED for path in sorted((ROOT / folder).rglob("*")) if path.suffix in (".py", ".h")]
     sizes = [path.stat().st_size for path in files]
-    places: dict[Path, dict[int, list[tuple[str, int]]]] = {}
     mutants = {mutant.id: mutant for mutant in kept}
     while len(mutants) < number:
         (path,) = random.choices(files, sizes)
-        if path not in places:
-            places[path] = _places(path.read_text())
-        if not places[path]:
-            continue
-        line = random.choice(sorted(places[path]))
-        operator, occurrence = random.choice(places[path][line])
-        mutant = _mutant(path, line, operator, occurrence)
-        if mutant is not None:
-            mutants.setdefault(mutant.id, mutant)
+        places = _places(path)
+        if places:
+            line = random.choice(sorted(places))
+            mutant = _mutant(path, line, *random.choice(places[line]))
+            if mutant is not None:
+                mutants.setdefault(mutant.id, mutant)
     return list(mutants.values())[:number]
 
 
 def found_again(mutants: Sequence[Mutant]) -> dict[str, Mutant]:
     """Return those mutants that can still be made, by the names that they had; lines around them may have moved."""
     found = {}
-    for file in sorted({mutant.file for mutant in mutants}):
-        path = ROOT / file
-        if not path.exists():
-            continue
-        places = [(line, *place) for line, at in _places(path.read_text()).items() for place in at]
-        for mutant in (one for one in mutants if one.file == file):
-            same = [place for place in places if place[1] == mutant.operator]
-            for line, operator, occurrence in sorted(same, key=lambda place: abs(place[2] - mutant.occurrence)):
-                again = _mutant(path, line, operator, occurrence)
-                if again is not None and again.id == mutant.id:
-                    found[mutant.id] = again
-                    break
+    for mutant in mutants:
+        path = ROOT / mutant.file
+        places = _places(path) if path.exists() else {}
+        same = [(line, at) for line, faults in places.items() for name, at in faults if name == mutant.operator]
+        for line, occurrence in sorted(same, key=lambda place: abs(place[1] - mutant.occurrence)):
+            again = _mutant(path, line, mutant.operator, occurrence)
+            if again is not None and again.id == mutant.id:
+                found[mutant.id] = again
+                break
     return found
 
 
-def _places(text: str) -> dict[int, list[tuple[str, int]]]:
+@cache
+def _places(path: Path) -> Mapping[int, Sequence[tuple[str, int]]]:
     """Return the faults that can be made, by line: operators with the number of the occurrence."""
-    tree = get_ast(text)
+    text = path.read_text()
     found: dict[int, list[tuple[str, int]]] = {}
+    if path.suffix == ".h":
+        count: Counter[str] = Counter()
+        for fault in c_faults(text):
+            found.setdefault(1 + text.count("\n", 0, fault.start), []).append((fault.operator, count[fault.operator]))
+            count[fault.operator] += 1
+        return found
+    nodes = list(ast_nodes(get_ast(text)))
     for name in operator_names():
         if name in LEFT_OUT or get_operator(name).arguments():
             continue
         operator = get_operator(name)()
-        positions = (place for node in ast_nodes(tree) for place in operator.mutation_positions(node))
+        positions = (place for node in nodes for place in operator.mutation_positions(node))
         for occurrence, (start, _) in enumerate(positions):
             found.setdefault(start[0], []).append((name, occurrence))
     return found
 
 
+def _changed(file: str, text: str, operator: str, occurrence: int) -> str | None:
+    """Return the text of a file with a fault."""
+    if file.endswith(".h"):
+        return [fault for fault in c_faults(text) if fault.operator == operator][occurrence].put_into(text)
+    return mutate_code(text, get_operator(operator)(), occurrence)
+
+
 def _mutant(path: Path, line: int, operator: str, occurrence: int) -> Mutant | None:
-    """Return a mutant, or ``None`` where only annotations or docstrings change, or it is no Python."""
-    text = path.read_text()
-    changed = mutate_code(text, get_operator(operator)(), occurrence)
-    if changed is None:
+    """Return a mutant, or ``None`` if it changes nothing that decides, or does not compile."""
+    text, file = path.read_text(), str(path.relative_to(ROOT))
+    changed = _changed(file, text, operator, occurrence)
+    if changed is None or not _says_something(path, text, changed):
         return None
-    try:
-        if _code(changed) == _code(text):
-            return None
-    except SyntaxError:
-        return None
-    file = str(path.relative_to(ROOT))
     diff = "".join(unified_diff(text.splitlines(keepends=True), changed.splitlines(keepends=True), file, file, n=1))
-    return Mutant(
-        hashlib.sha256((file + _contents(diff)).encode()).hexdigest()[:10], file, line, operator, occurrence, diff
-    )
+    contents = "".join(line for line in diff.splitlines(keepends=True) if not line.startswith("@@"))
+    return Mutant(hashlib.sha256((file + contents).encode()).hexdigest()[:10], file, line, operator, occurrence, diff)
 
 
-def _contents(diff: str) -> str:
-    """Return the lines of a difference without the numbers of the lines."""
-    return "".join(line for line in diff.splitlines(keepends=True) if not line.startswith("@@"))
+def _says_something(path: Path, text: str, changed: str) -> bool:
+    if path.suffix == ".h":
+        return accepted(ROOT / HEADERS, path.name, changed) == accepted(ROOT / HEADERS, path.name, text)
+    try:
+        return _code(changed) != _code(text)
+    except SyntaxError:
+        return False
 
 
-class _Unannotated(ast.NodeTransformer):
+class _Deciding(ast.NodeTransformer):
     """Takes away what never decides: annotations (postponed in all modules), docstrings, decorators, class options."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
@@ -178,7 +196,7 @@ class _Unannotated(ast.NodeTransformer):
 
 
 def _code(text: str) -> str:
-    return ast.dump(_Unannotated().visit(ast.parse(text)))
+    return ast.dump(_Deciding().visit(ast.parse(text)))
 
 
 class Tree:
@@ -187,44 +205,92 @@ class Tree:
     def __init__(self, folder: Path, reached: Reached) -> None:
         self.folder = compiled(copied(folder))
         self.reached = reached
-        self.sound: set[str] = set()
-        """Tests that were seen to pass without a mutant."""
+        self.sound: dict[str, bool] = {}
+        """Whether tests pass without a mutant."""
 
     def meet(self, one: Outcome) -> None:
         """Let a mutant meet the next stage of its tests."""
-        file, stage = one.mutant.file, one.passed
-        path = self.folder / file
+        mutant, path = one.mutant, self.folder / one.mutant.file
         text = path.read_text()
-        lines = _statement(path, one.mutant.line)
-        own = _own(file, self.folder)
-        if stage == 0:
-            # A whole folder takes long: of its tests those that can notice.
-            here = [test for test in self.reached.tests(file, lines) if test.startswith(f"{own}/")]
-            tests, seconds = [own] if own.endswith(".py") else here, OWN_SECONDS
-        else:
-            before = self.reached.within(file, lines, STAGES[stage - 1]) if stage > 1 else []
-            tests = self.reached.within(file, lines, STAGES[stage])[len(before) :]
-            seconds = 60 + 5 * sum(self.reached.seconds[test] for test in tests)
-        path.write_text(mutate_code(text, get_operator(one.mutant.operator)(), one.mutant.occurrence))
-        try:
-            one.by = _noticed(tests, seconds, self.folder, self.reached.seconds) if tests else ""
-        finally:
-            path.write_text(text)
-        if one.by.startswith("tests/") and one.by not in self.sound:
-            if _noticed((one.by,), OWN_SECONDS, self.folder, ()):
-                raise RuntimeError(f"{one.by} fails without a mutant")
-            self.sound.add(one.by)
+        contexts = self.reached.contexts(mutant.file, _statement(path, mutant.line))
+        tests = self._of_its_own(mutant.file, contexts) if one.passed == 0 else self.reached.shortest(contexts)
+        changed = _changed(mutant.file, text, mutant.operator, mutant.occurrence)
+        assert changed is not None
+        while True:
+            path.write_text(changed)
+            try:
+                one.by = self._noticed(tests)
+            finally:
+                path.write_text(text)
+            if self._sound(one.by):
+                break
         if one.by:
             one.outcome = "killed"
         else:
             one.passed += 1
             one.outcome = "alive" if one.passed == len(STAGES) else "not run"
 
+    def _of_its_own(self, file: str, contexts: set[str]) -> list[str]:
+        """Return the module of tests of that name, or what executes the statement of the nearest folder of tests."""
+        own = Path("tests") / Path(file).with_suffix("").parent / f"test_{Path(file).stem}.py"
+        if file.endswith(".h"):
+            own = Path("tests/runtime")
+        own = next(place for place in (own, *own.parents) if (self.folder / place).exists())
+        return (
+            [str(own)] if own.suffix else [test for test in self.reached.tests(contexts) if test.startswith(f"{own}/")]
+        )
 
-def _own(file: str, tree: Path) -> str:
-    """Return the tests of a module: those of its name, or of the nearest folder that has some."""
-    own = Path("tests") / Path(file).with_suffix("").parent / f"test_{Path(file).stem}.py"
-    return str(next(place for place in (own, *own.parents) if (tree / place).exists()))
+    def _sound(self, test: str) -> bool:
+        """Say whether a test passes without a mutant; what is no test is sound."""
+        if "::" in test and test not in self.sound:
+            self.sound[test] = not self._noticed([test])
+            if not self.sound[test]:
+                print(f"{test} fails without a mutant", flush=True)
+        return self.sound.get(test, True)
+
+    def _noticed(self, tests: Sequence[str]) -> str:
+        """Return which of some tests, or modules of tests, failed; nothing if all passed.
+
+        Each process has a limit of processor time: a mutant that loops without end is noticed too, and a busy machine
+        changes nothing; one that waits for ever is noticed after an hour.
+        """
+        modules = [
+            one for one in dict.fromkeys(test.partition("::")[0] for test in tests) if (self.folder / one).exists()
+        ]
+        if not modules:
+            return ""
+        named, report = self.folder / "tests_to_run", self.folder / "report.xml"
+        named.write_text("\n".join(tests) + "\n")
+        report.unlink(missing_ok=True)
+        unsound = [f"--deselect={test}" for test, sound in self.sound.items() if not sound]
+        limit = math.ceil(60 + 5 * self.reached.time(tests))
+        try:
+            done = subprocess.run(
+                _pytest("-x", f"--junitxml={report}", *unsound, *modules),
+                cwd=self.folder,
+                env=_environment(self.folder) | {"MUTANTS_TESTS": str(named)},
+                capture_output=True,
+                check=False,
+                timeout=3600,
+                preexec_fn=lambda: setrlimit(RLIMIT_CPU, (limit, limit)),
+            )
+        except subprocess.TimeoutExpired:
+            return "waited for an hour"
+        if done.returncode in (-SIGXCPU, -SIGKILL):
+            return f"not ended after {limit} s of processor time"
+        if done.returncode in (0, 5):
+            return ""
+        failed = [test for test, _, passed in _cases(report) if not passed] if report.exists() else []
+        return failed[0] if failed else f"pytest ended with {done.returncode}"
+
+
+def _cases(report: Path) -> Iterator[tuple[str, float, bool]]:
+    """Yield the tests of a report of pytest with their seconds, and whether they passed; none that was skipped."""
+    for case in ElementTree.parse(report).iter("testcase"):
+        if case.find("skipped") is None:
+            module, name = case.get("classname", "").replace(".", "/"), case.get("name", "")
+            test = f"{module}.py::{name}" if module else name  # a module that cannot be imported
+            yield test, float(case.get("time", 0)), len(case) == 0
 
 
 class Reached:
@@ -233,69 +299,91 @@ class Reached:
     def __init__(self, folder: Path) -> None:
         self._data = CoverageData(str(folder / "coverage"))
         self._data.read()
-        self.seconds: dict[str, float] = {}
-        for case in ElementTree.parse(folder / "junit.xml").iter("testcase"):
-            if len(case):
-                continue  # skipped, or failed
-            module, name = case.get("classname", "").replace(".", "/") + ".py", case.get("name", "")
-            self.seconds[f"{module}::{name}"] = float(case.get("time", 0))
+        self._compiled: dict[str, set[str]] = {}
+        """The contexts that compile a header."""
+        for rule in (folder / "headers").read_text().replace("\\\n", " ").splitlines():
+            context, _, files = rule.partition(":")
+            for file in files.split():
+                self._compiled.setdefault("/".join(Path(file).parts[-2:]), set()).add(unquote(context))
+        found = [case for report in sorted(folder.glob("*.xml")) for case in _cases(report)]
+        self.seconds = {test: seconds for test, seconds, passed in found if passed}
 
-    def tests(self, file: str, lines: range) -> list[str]:
-        """Return the tests that execute one of ``lines``, the shortest first.
-
-        What a fixture of a module executes, all tests of the module may notice; what is executed by imports only,
-        all tests that execute something of the file.
-        """
-        name = next(
-            (known for known in self._data.measured_files() if known == file or known.endswith(f"/{file}")), None
-        )
+    def contexts(self, file: str, lines: range) -> set[str]:
+        """Return tests and phases that execute one of ``lines``, or all of the file if these are only imported."""
+        if file.endswith(".h"):
+            return self._compiled.get("/".join(Path(file).parts[-2:]), set())
+        name = next((known for known in self._data.measured_files() if known.endswith(f"/{file}")), None)
         by_line = {} if name is None else self._data.contexts_by_lineno(name)
         here = {context for line in lines for context in by_line.get(line, ()) if context}
-        here = here or {context for contexts in by_line.values() for context in contexts if context}
-        exact = {context.rpartition("|")[0] for context in here if context.endswith("|run")}
-        modules = {context.partition("::")[0] for context in here if not context.endswith("|run")}
-        known = (test for test in self.seconds if test in exact or test.partition("::")[0] in modules)
+        return here or {context for contexts in by_line.values() for context in contexts if context}
+
+    def tests(self, contexts: Iterable[str] | None = None) -> list[str]:
+        """Return the tests of these contexts, or all, the shortest first.
+
+        What a fixture of a module executes, all tests of the module may notice.
+        """
+        known: Iterable[str] = self.seconds
+        if contexts is not None:
+            exact = {context.rpartition("|")[0] for context in contexts if context.endswith("|run")}
+            modules = {context.partition("::")[0] for context in contexts if not context.endswith("|run")}
+            known = (test for test in known if test in exact or test.partition("::")[0] in modules)
         return sorted(known, key=lambda test: (self.seconds[test], test))
 
-    def within(self, file: str, lines: range, seconds: float) -> list[str]:
-        """Return the shortest of these tests, until they take ``seconds`` together, but one at least."""
+    def time(self, tests: Iterable[str]) -> float:
+        """Return the seconds of some tests or modules of tests."""
+        named = set(tests)
+        return sum(time for test, time in self.seconds.items() if not named.isdisjoint((test, test.partition("::")[0])))
+
+    def shortest(self, contexts: Iterable[str]) -> list[str]:
+        """Return the shortest of the tests, until they take ``SHORTEST`` together, but one at least."""
         taken: list[str] = []
         spent = 0.0
-        for test in self.tests(file, lines):
+        for test in self.tests(contexts):
             spent += self.seconds[test]
-            if taken and spent > seconds:
+            if taken and spent > SHORTEST:
                 break
             taken.append(test)
         return taken
 
 
 def measured(tree: Path, folder: Path) -> None:
-    """Run all quick tests of a copy once; write which statements each executes, and its time, into ``folder``."""
-    folder.mkdir(parents=True)
+    """Run all quick tests of a copy once, folder by folder; write what each executes, and its time, into ``folder``.
+
+    What was measured before stays, so that a run that was cut off goes on.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, list[str]] = {}
+    for path in sorted((tree / "tests").rglob("test_*.py")):
+        name = path.relative_to(tree)
+        parts.setdefault("_".join(name.parent.parts[:3]), []).append(str(name))
     source = [f"--cov={name}" for name in ("metafork", "comprehensive", "strategies", "evaluators")]
-    report = ["--cov-context=test", "--cov-report=", f"--junitxml={folder / 'junit.xml'}"]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-m", "not slow", *source, *report, "tests"]
-    environment = _environment(tree) | {"COVERAGE_FILE": str(folder / "coverage")}
-    done = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        shutil.rmtree(folder)
-        raise RuntimeError(f"the tests fail without a mutant:\n{done.stdout[-2000:]}")
+    environment = _environment(tree)
+    environment |= {"COVERAGE_FILE": str(folder / "coverage"), "MUTANTS_HEADERS": str(folder / "headers")}
+    for part, modules in parts.items():
+        report = folder / f"{part}.xml"
+        if report.exists():
+            continue
+        command = _pytest(*source, "--cov-context=test", "--cov-report=", "--cov-append", f"--junitxml={report}")
+        done = subprocess.run(
+            [*command, *modules], cwd=tree, env=environment, capture_output=True, text=True, check=False
+        )
+        if done.returncode not in (0, 5):
+            print(f"without a mutant, {part} ends with {done.returncode}:\n{done.stdout[-2000:]}", flush=True)
 
 
 def _of_these_files(tree: Path) -> Path:
     """Return the folder of what was measured of the tracked files as they are; measure them in ``tree`` if need be."""
     copied(tree)
-    contents = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(tree.rglob("*.py"))))
-    folder = ROOT / "build" / "mutants" / contents.hexdigest()[:16]
-    if not folder.exists():
-        measured(tree, folder)
+    files = (path for path in sorted(tree.rglob("*")) if path.is_file())
+    folder = ROOT / "build" / "mutants" / hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+    measured(tree, folder)
     return folder
 
 
 def _statement(file: Path, line: int) -> range:
     """Return the lines of the statement of a line; of one with a body, those before the body."""
     best = range(line, line + 1)
-    for node in ast.walk(ast.parse(file.read_text())):
+    for node in ast.walk(ast.parse(file.read_text())) if file.suffix == ".py" else ():
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line):
             body = getattr(node, "body", None)
             end = body[0].lineno if body else (node.end_lineno or line) + 1
@@ -304,56 +392,14 @@ def _statement(file: Path, line: int) -> range:
     return best
 
 
+def _pytest(*arguments: str) -> list[str]:
+    options = ("-q", "-p", "no:cacheprovider", "-p", "chosen_tests", "-m", "not slow")
+    return [sys.executable, "-m", "pytest", *options, *arguments]
+
+
 def _environment(tree: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "PYTHONPATH": str(tree), "METAFORK_VERIFY": "1"}
-
-
-def _noticed(tests: Sequence[str], seconds: float, tree: Path, known: Iterable[str]) -> str:
-    """Return the test that failed, of ``known`` ones, nothing where all passed.
-
-    Each process has ``seconds`` of processor time: a mutant that loops without end is noticed too, and a busy machine
-    changes nothing; one that waits for ever is noticed after an hour.
-    """
-    # What was measured before a change of the tests may name some that are gone.
-    tests = [test for test in tests if (tree / test.partition("::")[0]).exists()]
-    if not tests:
-        return ""
-    named = tree / "tests_to_run"
-    named.write_text("\n".join(tests) + "\n")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow", f"@{named}"]
-    limit = math.ceil(seconds)
-    try:
-        done = subprocess.run(
-            command,
-            cwd=tree,
-            env=_environment(tree),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=max(3600, seconds),
-            preexec_fn=lambda: setrlimit(RLIMIT_CPU, (limit, limit)),
-        )
-    except subprocess.TimeoutExpired:
-        return "waited for an hour"
-    if done.returncode in (-SIGXCPU, -SIGKILL):
-        return f"not ended after {limit} s of processor time"
-    if done.returncode in (0, 5):
-        return ""
-    gone = set(re.findall(r"^ERROR: not found: .*?/(tests/.*)$", done.stderr, re.MULTILINE))
-    if gone:
-        left = [test for test in tests if not {test, test.partition("[")[0]} & gone]
-        if len(left) == len(tests):
-            raise RuntimeError(f"not found: {', '.join(gone)}")
-        return _noticed(left, seconds, tree, known)
-    lines = [line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
-    if not lines:
-        return f"pytest ended with {done.returncode}"
-    said = lines[0].partition(" ")[2]  # the name, " - " and what is wrong; names have that in them too
-    parts = said.split(" - ")
-    names = [" - ".join(parts[: count + 1]) for count in range(len(parts))]
-    new = next(name for name in (*names, said) if "[" not in name or name.endswith("]") or name == said)
-    return max((test for test in known if said.startswith(test)), key=len, default=new)
+    return {**kept, "PYTHONPATH": f"{tree}:{tree / 'bench'}", "METAFORK_VERIFY": "1"}
 
 
 def copied(target: Path) -> Path:
@@ -361,7 +407,7 @@ def copied(target: Path) -> Path:
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for name in filter(None, names.split("\0")):
         (target / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, target / name)
+        copy2(ROOT / name, target / name)
     return target
 
 
@@ -375,36 +421,28 @@ def compiled(tree: Path) -> Path:
     return tree
 
 
-def summary(outcomes: list[Outcome]) -> str:
+def summary(outcomes: Sequence[Outcome]) -> str:
     """Return the counts, and which part of those that are not equivalent were noticed."""
-    count = {
-        kind: sum(one.outcome == kind for one in outcomes) for kind in ("killed", "alive", "equivalent", "not run")
-    }
-    judged_ones = count["killed"] + count["alive"]
-    share = f"{100 * count['killed'] / judged_ones:.0f} %" if judged_ones else "none"
-    return (
-        f"{len(outcomes)} mutants: {count['killed']} killed, {count['alive']} alive, {count['equivalent']} equivalent, "
-        f"{count['not run']} not run; {share} of those run and not equivalent were noticed"
-    )
+    count = Counter(one.outcome for one in outcomes)
+    judged = count["killed"] + count["alive"]
+    share = f"{100 * count['killed'] / judged:.0f} %" if judged else "none"
+    kinds = ", ".join(f"{count[kind]} {kind}" for kind in ("killed", "alive", "equivalent", "not run"))
+    return f"{len(outcomes)} mutants: {kinds}; {share} of those run and not equivalent were noticed"
 
 
 def main() -> None:
     """Run, and write the results after each mutant."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--number", type=int, default=200)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=2)
     parser.add_argument("--minutes", type=float, default=120)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--resume", action="store_true", help="keep the results of unchanged mutants")
-    parser.add_argument("--show", help="print the diff of a mutant")
     parser.add_argument("--measured", type=Path, help="which tests execute what, of an earlier run")
     options = parser.parse_args()
     known = {row["mutant"]["id"]: row for row in json.loads(RESULTS.read_text())} if RESULTS.exists() else {}
     kept = found_again([Mutant(**row["mutant"]) for row in known.values()]) if options.resume else {}
     outcomes = [Outcome(mutant) for mutant in drawn(options.number, options.seed, kept.values())]
-    if options.show:
-        print("".join(one.mutant.diff for one in outcomes if one.mutant.id.startswith(options.show)))
-        return
     reasons = tomllib.loads(EQUIVALENT.read_text()) if EQUIVALENT.exists() else {}
     for one in outcomes:
         if one.mutant.id in reasons:
