@@ -1,5 +1,7 @@
 import inspect
+import json
 from base64 import b64decode
+from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,6 +13,7 @@ from comprehensive.emit import rendered_files
 from comprehensive.registry import UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError
 from comprehensive.tree import render
+from comprehensive.tree.tree_reading import from_json
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
 from metafork.runtime.machine import PRESETS, SUPPORTED, MachineError
@@ -190,6 +193,18 @@ def test_the_target_of_a_counter_that_is_kept_is_part_of_the_machine():
     assert [counter.limit for counter in tree.counters] == ["D"]
     assert "D" in tree.machine.values()
     assert any("D" in constraint.symbols for constraint in tree.start)
+
+
+@pytest.mark.parametrize("machine", ["L=5/2", "L=2.5", {"L": Fraction(5, 2)}])
+def test_a_target_of_the_machine_may_be_a_fraction(machine):
+    """Its denominator reaches the conditions, and the tree that is read back."""
+    text = TEXT.replace("int N,", "int N, int s, const float b[s],").replace("cache(a)", "cache()")
+    text = text.replace("a[i * B + j] = 1.0f", "for (int k = 0; k < s; k++) a[i * B + j] = b[k]")
+    result = metafork.optimize(text, machine=machine, counters=["global_loads"], strategies=[])
+    (tree,) = result.schedules
+    assert tree.fixed == {"L": Fraction(5, 2)}
+    assert tree.leaves[0].systems == ((at_most(2 * Polynomial.symbol("s"), 5),),)
+    assert from_json(json.loads(result.to_json())).schedules[0].fixed == tree.fixed
 
 
 def test_a_loop_that_never_runs_leaves_the_kernel_with_its_other_work():

@@ -54,6 +54,12 @@ def test_blocks_are_neither_too_small_nor_too_large():
     (first, *_) = typical_values(sums(extent="4 * B"))
     assert first == {"s": 4, "K": 16}  # of what the extent is, nothing is said
     assert all("B" not in one for one in typical_values(sums(extent="64")))
+    wide = (
+        LINE.replace("B", "width")
+        .replace("int width,", "int B,")
+        .replace("  int dim", "  int width = 2 * B;\n  int dim")
+    )
+    assert typical_values(program(wide)) == ({"s": 4}, {"s": 2})  # a variable is no parameter
     text = MATADD.replace("B1", "64").replace("int 64, ", "")
     assert [one["B0"] for one in typical_values(program(text))] == [16, 8, 4, 2]
 
