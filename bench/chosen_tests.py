@@ -1,6 +1,6 @@
 """A plugin of pytest for ``mutants.py``: run the tests that a file names, and record which headers a test compiles.
 
-``MUTANTS_TESTS`` is the file with the names of tests, or of modules, one per line; all others are left out.
+``MUTANTS_TESTS`` is the file with the names of tests, one per line; all others are left out.
 ``MUTANTS_HEADERS`` is the file that GCC and Clang append a rule of make to for each file that they compile
 (``DEPENDENCIES_OUTPUT``).  The target of the rule is the test and its phase, quoted as in a URL.
 """
@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what is not named."""
     if "MUTANTS_TESTS" in os.environ:
         named = set(Path(os.environ["MUTANTS_TESTS"]).read_text().splitlines())
-        items[:] = [item for item in items if not named.isdisjoint((item.nodeid, item.nodeid.partition("::")[0]))]
+        items[:] = [item for item in items if item.nodeid in named]
 
 
 def _name_rules(item: pytest.Item, phase: str) -> None:

@@ -4,13 +4,12 @@
 
 Mutants are drawn with a fixed seed from the folders of ``MUTATED``, first the place and then the fault: operators of
 Cosmic Ray in Python (but not in annotations, docstrings and options of classes, which decide nothing), those of
-``c_faults.py`` in the C headers.  Each mutant is put into a copy of the tracked files and meets the tests of its own
-module (if it has none, those of the folder that execute its statement), and then the shortest of all quick tests that
-execute its statement, two minutes of them.  A test that compiles a header executes it.  The first test that fails
-notices the mutant, if it passes without it.  All mutants meet the tests of their own modules first: if the minutes do
-not suffice, they go to where most is learned.  A mutant that no such test notices is *alive*, though a longer test or
-one in a process of its own might notice it.  One that computes the same as the original is *equivalent* and is listed
-with the reason in ``bench/mutants.toml``.  A mutant that the minutes do not allow is *not run*.
+``c_faults.py`` in the C headers.  Each mutant is put into a copy of the tracked files and meets the quick tests that
+execute its statement: first those of its own module or folder, then the others, in each the shortest first, one minute
+of tests altogether.  A test that compiles a header executes it.  The first test that fails notices the mutant, if it
+passes without it.  A mutant that no such test notices is *alive*, though a longer test or one in a process of its own
+might notice it.  One that computes the same as the original is *equivalent* and is listed with the reason in
+``bench/mutants.toml``.  A mutant that ``--minutes`` do not allow is *not run*.
 
 Which tests execute a statement is measured first, by one run of all quick tests; it is kept in ``build/mutants``
 until a tracked file changes.  ``--measured FOLDER`` takes what was measured before a small change.
@@ -32,6 +31,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +39,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from resource import RLIMIT_CPU, setrlimit
@@ -69,9 +70,8 @@ MUTATED = (
     HEADERS,
 )
 LEFT_OUT = ("core/ExceptionReplacer", "core/RemoveDecorator", "core/VariableReplacer", "core/VariableInserter")
-STAGES = ("the tests of its own module", "the shortest that execute its statement")
-SHORTEST = 120.0
-"""Seconds that the tests of the second stage take."""
+SECONDS = 60.0
+"""Of tests that a mutant meets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +93,6 @@ class Outcome:
     mutant: Mutant
     outcome: str = "not run"
     by: str = ""
-    passed: int = 0
-    """How many stages of tests did not notice it."""
 
 
 def drawn(number: int, seed: int, kept: Iterable[Mutant] = ()) -> list[Mutant]:
@@ -209,11 +207,11 @@ class Tree:
         """Whether tests pass without a mutant."""
 
     def meet(self, one: Outcome) -> None:
-        """Let a mutant meet the next stage of its tests."""
+        """Let a mutant meet its tests."""
         mutant, path = one.mutant, self.folder / one.mutant.file
         text = path.read_text()
         contexts = self.reached.contexts(mutant.file, _statement(path, mutant.line))
-        tests = self._of_its_own(mutant.file, contexts) if one.passed == 0 else self.reached.shortest(contexts)
+        tests = self.reached.shortest(contexts, self._own(mutant.file))
         changed = _changed(mutant.file, text, mutant.operator, mutant.occurrence)
         assert changed is not None
         while True:
@@ -224,21 +222,14 @@ class Tree:
                 path.write_text(text)
             if self._sound(one.by):
                 break
-        if one.by:
-            one.outcome = "killed"
-        else:
-            one.passed += 1
-            one.outcome = "alive" if one.passed == len(STAGES) else "not run"
+        one.outcome = "killed" if one.by else "alive"
 
-    def _of_its_own(self, file: str, contexts: set[str]) -> list[str]:
-        """Return the module of tests of that name, or what executes the statement of the nearest folder of tests."""
+    def _own(self, file: str) -> str:
+        """Return the module of tests of that name, or the nearest folder of tests."""
         own = Path("tests") / Path(file).with_suffix("").parent / f"test_{Path(file).stem}.py"
         if file.endswith(".h"):
             own = Path("tests/runtime")
-        own = next(place for place in (own, *own.parents) if (self.folder / place).exists())
-        return (
-            [str(own)] if own.suffix else [test for test in self.reached.tests(contexts) if test.startswith(f"{own}/")]
-        )
+        return str(next(place for place in (own, *own.parents) if (self.folder / place).exists()))
 
     def _sound(self, test: str) -> bool:
         """Say whether a test passes without a mutant; what is no test is sound."""
@@ -249,7 +240,7 @@ class Tree:
         return self.sound.get(test, True)
 
     def _noticed(self, tests: Sequence[str]) -> str:
-        """Return which of some tests, or modules of tests, failed; nothing if all passed.
+        """Return which of some tests failed; nothing if all passed.
 
         Each process has a limit of processor time: a mutant that loops without end is noticed too, and a busy machine
         changes nothing; one that waits for ever is noticed after an hour.
@@ -263,7 +254,7 @@ class Tree:
         named.write_text("\n".join(tests) + "\n")
         report.unlink(missing_ok=True)
         unsound = [f"--deselect={test}" for test, sound in self.sound.items() if not sound]
-        limit = math.ceil(60 + 5 * self.reached.time(tests))
+        limit = math.ceil(60 + 5 * sum(self.reached.seconds[test] for test in tests))
         try:
             done = subprocess.run(
                 _pytest("-x", f"--junitxml={report}", *unsound, *modules),
@@ -317,33 +308,17 @@ class Reached:
         here = {context for line in lines for context in by_line.get(line, ()) if context}
         return here or {context for contexts in by_line.values() for context in contexts if context}
 
-    def tests(self, contexts: Iterable[str] | None = None) -> list[str]:
-        """Return the tests of these contexts, or all, the shortest first.
+    def shortest(self, contexts: Iterable[str], own: str) -> list[str]:
+        """Return tests of these contexts, ``own`` ones first, until they take ``SECONDS`` together, but one at least.
 
         What a fixture of a module executes, all tests of the module may notice.
         """
-        known: Iterable[str] = self.seconds
-        if contexts is not None:
-            exact = {context.rpartition("|")[0] for context in contexts if context.endswith("|run")}
-            modules = {context.partition("::")[0] for context in contexts if not context.endswith("|run")}
-            known = (test for test in known if test in exact or test.partition("::")[0] in modules)
-        return sorted(known, key=lambda test: (self.seconds[test], test))
-
-    def time(self, tests: Iterable[str]) -> float:
-        """Return the seconds of some tests or modules of tests."""
-        named = set(tests)
-        return sum(time for test, time in self.seconds.items() if not named.isdisjoint((test, test.partition("::")[0])))
-
-    def shortest(self, contexts: Iterable[str]) -> list[str]:
-        """Return the shortest of the tests, until they take ``SHORTEST`` together, but one at least."""
-        taken: list[str] = []
-        spent = 0.0
-        for test in self.tests(contexts):
-            spent += self.seconds[test]
-            if taken and spent > SHORTEST:
-                break
-            taken.append(test)
-        return taken
+        exact = {context.rpartition("|")[0] for context in contexts if context.endswith("|run")}
+        modules = {context.partition("::")[0] for context in contexts if not context.endswith("|run")}
+        tests = [test for test in self.seconds if test in exact or test.partition("::")[0] in modules]
+        tests.sort(key=lambda test: (not test.startswith((f"{own}/", f"{own}::")), self.seconds[test], test))
+        spent = list(accumulate(self.seconds[test] for test in tests))
+        return tests[: max(1, bisect_right(spent, SECONDS))]
 
 
 def measured(tree: Path, folder: Path) -> None:
@@ -449,27 +424,23 @@ def main() -> None:
             one.outcome, one.by = "equivalent", reasons[one.mutant.id]
         elif one.mutant.id in kept:
             row = known[one.mutant.id]
-            one.passed = row["passed"]
-            if row["outcome"] in ("killed", "alive"):
-                one.outcome, one.by = row["outcome"], row["by"]
+            one.outcome, one.by = row["outcome"], row["by"]
     end = time.monotonic() + 60 * options.minutes
     with ExitStack() as stack, ThreadPoolExecutor(options.jobs) as pool:
         folders = [stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants_")) for _ in range(options.jobs)]
         reached = Reached(options.measured or _of_these_files(Path(folders[0]) / "whole"))
         trees = [Tree(Path(folder) / "mutated", reached) for folder in folders]
-        for stage in range(len(STAGES)):
-            left = iter([one for one in outcomes if one.outcome == "not run" and one.passed == stage])
+        left = iter([one for one in outcomes if one.outcome == "not run"])
 
-            def work(tree: Tree, left: Iterator[Outcome] = left) -> None:
-                for one in left:
-                    if time.monotonic() > end:
-                        return
-                    tree.meet(one)
-                    told = f"killed by {one.by}" if one.by else f"passed {one.passed} of {len(STAGES)} stages"
-                    print(f"{one.mutant.id} {one.mutant.file}:{one.mutant.line} {told}", flush=True)
-                    write(outcomes)
+        def work(tree: Tree) -> None:
+            for one in left:
+                if time.monotonic() > end:
+                    return
+                tree.meet(one)
+                print(f"{one.mutant.id} {one.mutant.file}:{one.mutant.line} {one.outcome} {one.by}", flush=True)
+                write(outcomes)
 
-            list(pool.map(work, trees))
+        list(pool.map(work, trees))
     write(outcomes)
     print(summary(outcomes))
 

@@ -49,6 +49,11 @@ def test_what_is_no_inequality(text):
         inequality(text, SYMBOLS)
 
 
+def test_the_character_that_has_no_place_is_told():
+    with pytest.raises(InequalityError, match="'&' has no place"):
+        inequality("x && 1 <= 0", SYMBOLS)
+
+
 def test_an_unknown_name_is_told():
     with pytest.raises(InequalityError) as caught:
         inequality("x <= E", SYMBOLS)

@@ -131,6 +131,8 @@ def test_an_argument_cannot_have_a_computed_extent():
 def test_includes_and_several_schedules():
     unit = fragment("#include <assert.h>\nint n;\nfloat a[n], alpha;\n" + BODY + BODY)
     assert [one.program.name for one in unit.schedules] == ["frag_k0", "frag_k1"]
+    behind = fragment("int n;\nfloat a[n], alpha;\n" + BODY + "float b[n];\n" + BODY.replace("a[i]", "b[i]"))
+    assert [one.name for one in behind.functions[0].parameters] == ["n", "a", "alpha", "b"]
 
 
 def test_a_trailing_comma_is_allowed_in_a_fragment_only():
