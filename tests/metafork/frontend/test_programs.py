@@ -207,6 +207,13 @@ def test_functions_are_called_as_written():
     assert largest == ir.Call("fmaxf", (var("alpha", T.FLOAT), ir.Element("a", (var("j"),), T.FLOAT)), T.FLOAT)
 
 
+def test_a_function_that_returns_in_branches_needs_no_variable_that_says_so():
+    least = "static int least(int x, int y) { if (x < y) { y = x; return y; } y += 1; return y; }\n"
+    program = program_of(least + thread("a[i] = least(j, 3);"))
+    declared = [stmt.name for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Declare)]
+    assert "returned" not in " ".join(declared)
+
+
 def test_parameters_and_values():
     program = program_of(
         "void f(int n, int k, int beta, int gamma, int delta, double alpha, long m, int unused, float a[n][m])\n"
