@@ -39,7 +39,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from resource import RLIMIT_CPU, setrlimit
@@ -106,7 +106,7 @@ def drawn(number: int, seed: int, kept: Iterable[Mutant] = ()) -> list[Mutant]:
         places = _places(path)
         if places:
             line = random.choice(sorted(places))
-            mutant = _mutant(path, line, *random.choice(places[line]))
+            mutant = _mutant(path, *random.choice(places[line]))
             if mutant is not None:
                 mutants.setdefault(mutant.id, mutant)
     return list(mutants.values())[:number]
@@ -116,15 +116,21 @@ def found_again(mutants: Sequence[Mutant]) -> dict[str, Mutant]:
     """Return those mutants that can still be made, by the names that they had; lines around them may have moved."""
     found = {}
     for mutant in mutants:
-        path = ROOT / mutant.file
-        places = _places(path) if path.exists() else {}
-        same = [(line, at) for line, faults in places.items() for name, at in faults if name == mutant.operator]
-        for line, occurrence in sorted(same, key=lambda place: abs(place[1] - mutant.occurrence)):
-            again = _mutant(path, line, mutant.operator, occurrence)
+        for path, occurrence in _perhaps(mutant):
+            again = _mutant(path, mutant.operator, occurrence)
             if again is not None and again.id == mutant.id:
                 found[mutant.id] = again
                 break
     return found
+
+
+def _perhaps(mutant: Mutant) -> Iterator[tuple[Path, int]]:
+    """Yield where a mutant may be: its old occurrence, then those around it."""
+    path = ROOT / mutant.file
+    if path.exists():
+        yield path, mutant.occurrence
+        same = [at for faults in _places(path).values() for name, at in faults if name == mutant.operator]
+        yield from ((path, at) for at in sorted(same, key=lambda at: abs(at - mutant.occurrence)))
 
 
 @cache
@@ -152,17 +158,20 @@ def _places(path: Path) -> Mapping[int, Sequence[tuple[str, int]]]:
 def _changed(file: str, text: str, operator: str, occurrence: int) -> str | None:
     """Return the text of a file with a fault."""
     if file.endswith(".h"):
-        return [fault for fault in c_faults(text) if fault.operator == operator][occurrence].put_into(text)
+        fault = next(islice((one for one in c_faults(text) if one.operator == operator), occurrence, None), None)
+        return None if fault is None else fault.put_into(text)
     return mutate_code(text, get_operator(operator)(), occurrence)
 
 
-def _mutant(path: Path, line: int, operator: str, occurrence: int) -> Mutant | None:
+def _mutant(path: Path, operator: str, occurrence: int) -> Mutant | None:
     """Return a mutant, or ``None`` if it changes nothing that decides, or does not compile."""
     text, file = path.read_text(), str(path.relative_to(ROOT))
     changed = _changed(file, text, operator, occurrence)
     if changed is None or not _says_something(path, text, changed):
         return None
-    diff = "".join(unified_diff(text.splitlines(keepends=True), changed.splitlines(keepends=True), file, file, n=1))
+    before, after = text.splitlines(keepends=True), changed.splitlines(keepends=True)
+    line = next(number for number, (one, other) in enumerate(zip(before, after, strict=False), 1) if one != other)
+    diff = "".join(unified_diff(before, after, file, file, n=1))
     contents = "".join(line for line in diff.splitlines(keepends=True) if not line.startswith("@@"))
     return Mutant(hashlib.sha256((file + contents).encode()).hexdigest()[:10], file, line, operator, occurrence, diff)
 
