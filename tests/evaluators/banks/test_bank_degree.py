@@ -101,6 +101,23 @@ def test_a_constant_stride_within_a_window(stride, expected):
     assert degree(program(one_dimensional(index, extra=f"b[p] = a[{stride} * p];\n        "))) == expected
 
 
+@pytest.mark.parametrize("rows", [1, 2, 4, 8])
+def test_the_threads_of_several_rows_meet_in_a_bank_where_they_copy(rows):
+    """All threads read one element at a time; the warp copies parts of so many rows, which start in one bank."""
+    text = f"""
+void f(int N, const float a[64 * N][64], float b[64 * N][64]) {{
+  meta_schedule cache(a) {{
+    meta_for (int i = 0; i < N; i++) meta_for (int h = 0; h < 1; h++)
+      meta_for (int v = 0; v < {rows}; v++)
+        meta_for (int u = 0; u < {32 // rows}; u++)
+          for (int w = 0; w < {rows}; w++)
+            for (int k = 0; k < 32; k++)
+              b[i * {rows} + v][u] += a[i * {rows} + w][k];
+  }}
+}}"""
+    assert degree(program(text)) == rows
+
+
 def test_a_window_that_keeps_every_third_element_only_has_no_stride():
     assert degree(program(one_dimensional("3 * p"))) == 1
 
