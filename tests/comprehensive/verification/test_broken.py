@@ -171,6 +171,18 @@ def test_a_too_small_shared_array(stencil):
     assert any(f.check == "code" and "is outside of its" in f.message for f in found)
 
 
+def test_what_is_undefined_is_told(guarded):
+    """Undefined behaviour is trapped without a word: the message is that of a second build."""
+
+    def change(stmt):
+        if is_write(stmt, "b"):
+            return [replace(stmt, value=binary("*", stmt.value, IntConst(2**31 - 1)))]
+        return [stmt]
+
+    found = verify(guarded, options=WITHOUT_RACES, code_of=broken(change)).failures
+    assert any(f.check == "code" and "signed integer overflow" in f.message for f in found)
+
+
 @pytest.mark.slow
 def test_less_shared_memory_than_counted(stencil):
     def code(leaf):
