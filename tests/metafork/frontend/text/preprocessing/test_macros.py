@@ -194,6 +194,7 @@ def test_enumeration_constants():
         ("#if 1 << 70", "x"),
         ("#if UNSURE", "x"),
         ("#ifdef UNSURE", "x"),
+        ("#ifdef LOST", "x"),
         ("#ifdef K", "yes"),
         ("#ifndef GONE", "yes"),
         ("#if SUM * 2 == 5", "x"),
@@ -207,7 +208,9 @@ def test_enumeration_constants():
 def test_conditions(condition, expected):
     text = (
         "#define K 3\n#define M (K - 1)\n#define SUM 1 + 2\n#define F(v) v\n#define GONE\n#undef GONE\n"
-        "#ifdef A\n#define UNSURE 1\n#endif\n" + condition + "\n#define x yes\n#else\n#define x no\n#endif\nSTART x\n"
+        "#define LOST 1\n#ifdef A\n#define UNSURE 1\n#undef LOST\n#endif\n"
+        + condition
+        + "\n#define x yes\n#else\n#define x no\n#endif\nSTART x\n"
     )
     assert expanded(text) == expected
 
