@@ -87,6 +87,10 @@ CASES = {
         "MF0316",
         thread("a[i] = 1;", "  float *t = a; a = c; c = t;\n").replace("float a[n]", "float c[m], float «a»[n]"),
     ),
+    "moved to a character": (
+        "MF0316",
+        thread("a[i] = s[i];", "  s = 'x';\n").replace("float a[n]", "char «s»[n], float a[n]"),
+    ),
     "declaration without a name": ("MF0010", thread("a[i] = 1;", "  int «=» n / m;\n")),
     "expression without an operand": ("MF0010", thread("a[i] = 1;", "  alpha = 1 +* «;»\n")),
     "macro by the name of a variable": (
