@@ -65,7 +65,7 @@ fuzz: $(VENV)/.installed-test
 	  $(if $(START),--start $(START)) $(if $(COUNT),--count $(COUNT)) \
 	  $(if $(BATCH),--batch $(BATCH) --jobs $(JOBS)) $(if $(MINUTES),--minutes $(MINUTES))
 
-# Small faults in strategies, evaluators, analysis and systems, and whether a test notices each; MINUTES bounds it.
+# Small faults in Python and in the C headers, and whether a test notices each; MINUTES bounds it.
 mutants: $(VENV)/.installed-mutants
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python bench/mutants.py --jobs $(JOBS) --resume $(if $(MINUTES),--minutes $(MINUTES))
 
