@@ -34,6 +34,8 @@ def written(body):
         "while (k < n) { s[k] = 1; q += 2; k += B; }",
         "while (k < n) { s[k] = 1; q += 2; r = r * 2; k = B + k; }",
         "for (; a[k] > 0; k = k + B) { if (q > 3) continue; s[k] = 1; }",
+        "for (int h = 3; a[h] > 0; h = h + B) s[h] = 1;",
+        "unsigned h = 3; while (h < 100u) { s[h] = 1; h += (unsigned)B; }",
     ],
 )
 def test_what_is_added_once_a_round_is_known_in_every_round(loop):
