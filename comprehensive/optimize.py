@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from comprehensive.case_discussion.trace import trace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
 from comprehensive.options import (
+    ALL_MACHINES,
     MachineLike,
     Order,
     Static,
@@ -36,7 +37,6 @@ from comprehensive.options import (
 from comprehensive.plugins import load
 from comprehensive.reading import parse
 from comprehensive.signals import OutOfTimeError, until
-from comprehensive.supported_machines import SupportedMachines, leaves_for_no_machine
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
@@ -164,17 +164,19 @@ def optimize(
     """Return the decision trees of a MetaFork file, or of a text (a string with a line break or a brace).
 
     ``counters`` and ``strategies`` are names, used in the order given; ``machine`` (``"sm_80"``, ``"sm_80..sm_90"``,
-    ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols; ``assume`` are inequalities over
-    parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules, or
-    ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which leaves
-    are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``, in place of those that the text lists
-    for a parameter; ``"auto"``: typical values where the text lists none of a schedule, where they make the code of a
-    leaf simpler; ``"none"``: not those of the text either.  ``order`` says which leaf goes first where several are
+    ``"T=1024,Z=12288"``, a ``Machine``, a mapping) fixes or bounds machine symbols: by default as ``hardware`` says
+    (``"sm_75..sm_120"``), with ``"all"`` and by default with ``order="paper"`` not at all; ``assume`` are inequalities
+    over parameters; ``strict`` refuses what is not proved free of races instead of warning.  ``plugins`` are modules,
+    or ``.py`` files, with further counters and strategies.  ``static`` are values of program parameters for which
+    leaves are compiled beside their dynamic kernels: ``{"s": (1, 2, 4), "B0": (16,)}``, in place of those that the text
+    lists for a parameter; ``"auto"``: typical values where the text lists none of a schedule, where they make the code
+    of a leaf simpler; ``"none"``: not those of the text either.  ``order`` says which leaf goes first where several are
     possible: ``"cost"`` one that is proved to do less work and to ask for no more sectors, ``"paper"`` that of the
-    algorithm.  ``fma`` fuses sums of products (``metafork.ir.contraction``) where the text does not forbid it;
-    ``reassociate`` allows reductions of floating-point numbers, in an order of their own
-    (``metafork.frontend.schedules.ordered_sums``).  ``hardware`` says how wide warps are, where ``machine`` does not,
-    how registers are counted, and whether strategies on the IR take part.
+    algorithm, whose default strategies include ``register_pressure``.  ``fma`` fuses sums of products
+    (``metafork.ir.contraction``) where the text does not forbid it; ``reassociate`` allows reductions of floating-point
+    numbers, in an order of their own (``metafork.frontend.schedules.ordered_sums``).  ``hardware`` says which machines
+    trees are for and how wide warps are, where ``machine`` does not, how registers are counted, and whether strategies
+    on the IR take part.
 
     ``time_limit`` is in seconds for the whole run.  What is being tried then is given up (in another than the main
     thread it is finished), and nothing else begun: trees come back as they are, marked incomplete
@@ -191,10 +193,12 @@ def optimize(
     deadline = None if time_limit is None else time.monotonic() + time_limit
     brought = tuple(load(name) for name in plugins)
     chosen = registry.counters(counters, brought)
-    transformers = registry.strategies(strategies, brought)
+    transformers = registry.strategies(strategies, brought, order)
     unused = [strategy.name for strategy in transformers if strategy.on_ir and not hardware.ptx]
     transformers = tuple(strategy for strategy in transformers if strategy.name not in unused)
     own = {c.symbol: limit for c in chosen for limit in [details_of(c).limit] if limit is not None}
+    if machine is None:
+        machine = ALL_MACHINES if order == "paper" else hardware.machines
     fixed = machine_limits(machine, [c.symbol for c in chosen if c.kind == "performance"], own)
     source = source_of(path_or_text)
     try:
@@ -280,9 +284,6 @@ def discuss(
     with suppress(OutOfTimeError), until(deadline, LEAST_READING):
         remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
-    if not fixed and outcome.complete and analyses.hardware.ptx:
-        with suppress(OutOfTimeError), until(deadline, LEAST_READING):
-            tree = replace(tree, for_no_machine=leaves_for_no_machine(start, tree.leaves, tree.derived))
     listed = listed_values(program, static)
     typical = static == "auto" and not listed
     if not typical and not listed:
@@ -292,10 +293,7 @@ def discuss(
     combinations = typical_values(program, analyses.hardware.warp_size) if typical else all_combinations(listed)
     if not combinations:
         return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
-    supported = partial(SupportedMachines.of, start) if not fixed and analyses.hardware.ptx else None
-    maker = InstanceMaker(
-        combinations, strategies, discussion.systems, analyses, deadline, typical, outcome.counters, supported
-    )
+    maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical, outcome.counters)
     return maker.with_instances(tree, outcome.cases)
 
 

@@ -35,8 +35,11 @@ Order = Literal["cost", "paper"]
 """Which leaf goes first where several are possible: what is proved to do less, or what has fewest refusals."""
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
-"""A preset (``sm_80``), a range of them (``sm_80..sm_120``), values (``T=1024,Z=12288``), several of these, a
+"""A preset (``sm_80``), a range of them (``sm_80..sm_120``), values (``T=1024,Z=12288``), several of these, ``all``, a
 ``Machine``, or numbers by field or symbol."""
+
+ALL_MACHINES = "all"
+"""The machine of which nothing is known: leaves for any."""
 
 
 def machine_values(
@@ -71,6 +74,8 @@ def machine_limits(
 
     A limit that is the same on all presets of a range is a number.
     """
+    if machine == ALL_MACHINES:
+        return {}
     if not isinstance(machine, str):
         return {**machine_values(machine, targets, limits)}
     found: dict[str, Number | Between] = {}

@@ -47,14 +47,14 @@ STRATEGIES = {
     "granularity": "strategies.granularity",
     "caching": "strategies.caching",
     "tiles": "strategies.tiles",
-    "register_pressure1": "strategies.llvm.register_pressure",
-    "register_pressure2": "strategies.llvm.register_pressure",
-    "register_pressure3": "strategies.llvm.register_pressure",
 }
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
     "double_buffering": "strategies.double_buffering",
+    "register_pressure1": "strategies.llvm.register_pressure",
+    "register_pressure2": "strategies.llvm.register_pressure",
+    "register_pressure3": "strategies.llvm.register_pressure",
     "rematerialize": "strategies.llvm.llvm_choices",
     "shuffle": "strategies.llvm.shuffle",
     "sink": "strategies.llvm.llvm_choices",
@@ -65,6 +65,12 @@ OPTIONAL_STRATEGIES = {
     "unroll": "strategies.llvm.llvm_choices",
 }
 """Strategies that take part when they are named."""
+
+GROUPS = {"register_pressure": tuple(f"register_pressure{level}" for level in (1, 2, 3))}
+"""Names that stand for several strategies."""
+
+PAPER_STRATEGIES = (*STRATEGIES, *GROUPS["register_pressure"])
+"""The default strategies of ``--order paper``."""
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
@@ -102,14 +108,16 @@ def counters(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = ())
     return tuple(foreign[name] if name in foreign else _counter(tables[name]) for name in wanted)
 
 
-def strategies(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = ()) -> tuple[Strategy, ...]:
-    """Return the strategies of these names in this order, the default ones for ``None``.
+def strategies(
+    names: Sequence[str] | None = None, plugins: Sequence[Plugin] = (), order: str = "cost"
+) -> tuple[Strategy, ...]:
+    """Return the strategies of these names in this order, for ``None`` the default ones of the ``order`` of leaves.
 
     A name may have options in braces.  Those of ``plugins`` take part when they are named.  Raises
     ``UnknownNameError``, ``OptionError`` and ``PluginError``.
     """
     tables = {**STRATEGIES, **OPTIONAL_STRATEGIES}
-    wanted = _wanted("strategy", names, STRATEGIES)
+    wanted = _wanted("strategy", names, PAPER_STRATEGIES if order == "paper" else STRATEGIES)
     foreign = _foreign("strategy", tables, wanted, plugins, lambda plugin: plugin.strategies)
     found = []
     for name, options in wanted.items():
@@ -118,7 +126,7 @@ def strategies(names: Sequence[str] | None = None, plugins: Sequence[Plugin] = (
     return tuple(found)
 
 
-def _wanted(kind: str, names: Sequence[str] | None, default: Mapping[str, str]) -> dict[str, str | None]:
+def _wanted(kind: str, names: Sequence[str] | None, default: Iterable[str]) -> dict[str, str | None]:
     """Return the names asked for, in order, each with the text of its options."""
     if names is None:
         return dict.fromkeys(default)
@@ -132,7 +140,8 @@ def _wanted(kind: str, names: Sequence[str] | None, default: Mapping[str, str]) 
             raise OptionError(f"counter {name} has no options")
         if options is not None and wanted.get(name) not in (None, options):
             raise OptionError(f"{kind} {name} is named twice, with different options")
-        wanted[name] = wanted.get(name) if options is None else options
+        for one in GROUPS.get(name, (name,)):
+            wanted[one] = wanted.get(one) if options is None else options
     return wanted
 
 

@@ -74,14 +74,15 @@ def row_of(one: Instance, registers: Mapping[str, int]) -> Row:
 
 
 def measured(path: Path) -> Groups:
-    """Return the rows of a program."""
+    """Return the rows of a program: of the leaves of its tree, with conditions in ``R``."""
+    chosen = {leaf.version for tree in optimize(path, static="none").schedules for leaf in tree.leaves}
     kernels: dict[str, Kernel] = {}
     names: dict[str, str] = {}
     leaves: list[tuple[str, str, list[Instance]]] = []
     for listed, static in lists_of(path):
-        for tree in optimize(path, static=static).schedules:
+        for tree in optimize(path, static=static, machine="all").schedules:
             for leaf in tree.leaves:
-                if leaf.id in tree.for_no_machine or not leaf.instances:
+                if leaf.version not in chosen or not leaf.instances:
                     continue
                 own = []
                 for one in leaf.instances:

@@ -33,8 +33,17 @@ from comprehensive.case_discussion.quintuple import (
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
-from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
-from evaluators.counter import CounterValue, NotKnown
+from comprehensive.tree.schedule_tree import (
+    ESTIMATED,
+    ORDER,
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    Statistics,
+    Tree,
+)
+from evaluators.counter import CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
@@ -179,7 +188,9 @@ class Discussion(Generic[V]):
 
         accept: Tree = Inconsistent()
         branch = self._branch(quintuple, condition)
-        if branch.kept:
+        if not branch.kept:
+            self._note_estimate(counter, value, condition, quintuple)
+        else:
             accept = self.comprehensive_optimization(
                 replace(
                     quintuple,
@@ -222,6 +233,19 @@ class Discussion(Generic[V]):
                 "undecided cases", f"kept, for Z3 did not decide within its limits whether there are any: {case}"
             )
         return found
+
+    def _note_estimate(
+        self, counter: CounterOf[V], value: CounterValue, condition: Constraint, left_out: Quintuple[V]
+    ) -> None:
+        """Note a version that is no leaf because an estimate exceeds the limit everywhere in Start."""
+        if details_of(counter).measure is None or self.systems.consistent((), condition).kept:
+            return
+        limit = self.start.limit(counter.symbol)
+        self._note(
+            ESTIMATED,
+            f"{_described(left_out.applied)} is not a leaf: its {counter.name} is estimated to be "
+            f"{value.numerator.text(self.start.order)}, and the limit is {limit} (the compiler may take fewer)",
+        )
 
     def _late(self) -> bool:
         """Say whether the time is up: from then on nothing is transformed, measured or simplified any more."""
@@ -404,6 +428,7 @@ class Discussion(Generic[V]):
         quintuple, finished, dearer = found
         accepted, refused = self._branch(finished, condition), self._branch(finished, condition.negated())
         if not accepted.kept:
+            self._note_estimate(counter, value, condition, dearer)
             return refuse(quintuple, finished)
         if not refused.kept:
             return accept(quintuple, finished, dearer)
@@ -543,8 +568,8 @@ def _displayed(system: System) -> System:
 
 
 def _extended(system: System, condition: Constraint) -> System:
-    """Add a condition to a path that may have it already, from before the counters were put back."""
-    return system if condition in system else (*system, condition)
+    """Add a condition to a path; a fixed machine may decide it, or it is there from before counters were put back."""
+    return system if condition.difference.is_constant or condition in system else (*system, condition)
 
 
 def _described(applied: Sequence[str]) -> str:

@@ -148,7 +148,8 @@ class RegisterCount(Struct, frozen=True):
             found.append(integral(at_most(per_thread, self.start.limit(self.per_thread.symbol))))
         if self.per_block is not None and per_block is not None:
             found.append(integral(at_most(per_block, self.start.limit(self.per_block.symbol))))
-        return tuple(found)
+        # A limit that is a number may hold of a number: that is not a condition.
+        return tuple(one for one in found if not (one.difference.is_constant and one.holds({})))
 
 
 def placed(polynomial: Polynomial, derived: Sequence[DerivedSymbol], values: Values) -> Polynomial:

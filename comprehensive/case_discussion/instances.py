@@ -11,11 +11,10 @@ Where the user names no values, those of ``typical_values`` are tried, and kept 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product, repeat
-from typing import Protocol
 
 from msgspec import Struct, structs
 
@@ -28,7 +27,6 @@ from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, value
 from evaluators.counter import NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import ZERO, Polynomial
-from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
@@ -48,18 +46,6 @@ def all_combinations(static: StaticValues) -> tuple[Mapping[str, int], ...]:
     return tuple(dict(zip(static, values, strict=True)) for values in product(*static.values()))
 
 
-class Admitting(Protocol):
-    """Some machines: ``comprehensive.supported_machines``."""
-
-    def admit(self, system: System) -> bool:
-        """Say whether some of them may satisfy a system."""
-        ...
-
-
-Supported = Callable[[Sequence[DerivedSymbol], Mapping[str, Polynomial]], Admitting]
-"""Returns machines, given the derived symbols of a tree and what some symbols are."""
-
-
 class _Counted(Struct, frozen=True):
     """An instance to be: ``registers`` are ``None`` where the tree does not count them."""
 
@@ -73,8 +59,8 @@ class InstanceMaker:
     """Makes the instances of one schedule's leaves.
 
     ``combinations`` are the values to try, in order; ``typical`` says that nobody asked for them.  ``systems`` are
-    those of its discussion, ``counters`` those that took part in it; ``supported`` are the machines that the tree is
-    for, where it is for no other ones in particular.  After ``deadline`` (of ``time.monotonic``) nothing is begun.
+    those of its discussion, ``counters`` those that took part in it.  After ``deadline`` (of ``time.monotonic``)
+    nothing is begun.
     """
 
     combinations: Sequence[Mapping[str, int]]
@@ -84,8 +70,6 @@ class InstanceMaker:
     deadline: float | None = None
     typical: bool = False
     counters: Sequence[CounterOf[Version]] = ()
-    supported: Supported | None = None
-    _at: dict[tuple[tuple[str, int], ...], Admitting] = field(default_factory=dict, hash=False, compare=False)
 
     def with_instances(self, tree: ScheduleTree, cases: Sequence[Case[Version]]) -> ScheduleTree:
         """Return the tree with the instances of its leaves, and notes about the values that have none.
@@ -97,10 +81,7 @@ class InstanceMaker:
         count = RegisterCount.of(self.systems.start, self.analyses, self.systems.derived, self.counters, cases)
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
-            wanted = not self.typical or leaf.id not in tree.for_no_machine
-            leaves.append(
-                structs.replace(leaf, instances=self._instances(case, leaf.kernel, count, said) if wanted else ())
-            )
+            leaves.append(structs.replace(leaf, instances=self._instances(case, leaf.kernel, count, said)))
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
@@ -188,27 +169,13 @@ class InstanceMaker:
         return self._runs(case, one.values, system)
 
     def _runs(self, case: Case[Version], values: Mapping[str, int], system: System) -> bool:
-        """Say whether a supported machine satisfies a system, and some point of the leaf with these values does."""
-        machines = self._machines(values)
-        if machines is not None and not machines.admit(system):
-            return False
+        """Say whether some point of the leaf with these values satisfies a system."""
         return any(self.systems.consistent_at(values, (*own, *system)).kept for own in case.systems)
 
-    def _machines(self, values: Mapping[str, int]) -> Admitting | None:
-        """Return the supported machines, with some parameters' values."""
-        if self.supported is None:
-            return None
-        key = tuple(values.items())
-        if key not in self._at:
-            self._at[key] = self.supported(self.systems.derived, derived_at(self.systems.derived, values))
-        return self._at[key]
-
     def _possible(self, case: Case[Version], notes: list[str]) -> Iterator[dict[str, int]]:
-        """Yield the combinations that some point of the leaf has; of typical ones, one of a supported machine's."""
+        """Yield the combinations that some point of the leaf has."""
         for values in self.combinations:
-            machines = self._machines(values) if self.typical else None
-            systems = [system for system in case.systems if machines is None or machines.admit(system)]
-            if any(self.systems.consistent_at(values, system).kept for system in systems):
+            if any(self.systems.consistent_at(values, system).kept for system in case.systems):
                 yield dict(values)
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")

@@ -58,7 +58,7 @@ def command(
     blocks: list[str] = []
     failed = False
     with mistakes_of_options():
-        chosen = registry.strategies(names)
+        chosen = registry.strategies(names, order=order)
         for path in files:
             source = read_source(path)
             texts[source.name] = source.text

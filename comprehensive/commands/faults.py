@@ -103,6 +103,12 @@ def chosen_options(function: Decorated) -> Decorated:
     return function
 
 
+machine_option = click.option(
+    "--machine",
+    help="The machines that leaves are for: a preset (sm_80, gfx942), a range (sm_80..sm_120), values "
+    "(T=1024,Z=12288), or several; all.  By default those of the back end (sm_75..sm_120), with --order paper all.",
+)
+
 static_option = click.option(
     "--static",
     multiple=True,
@@ -126,7 +132,8 @@ order_option = click.option(
     type=click.Choice(["cost", "paper"]),
     default="cost",
     show_default=True,
-    help="Which leaf goes first where several are possible: one proved to do less, or the paper's.",
+    help="Which leaf goes first where several are possible: one proved to do less, or the paper's (which also has "
+    "leaves for all machines, and the strategies register_pressure).",
 )
 
 strict_option = click.option(

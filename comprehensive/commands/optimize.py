@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -17,6 +18,7 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     fma_option,
+    machine_option,
     mistakes_of_options,
     order_option,
     print_diagnostics,
@@ -25,12 +27,15 @@ from comprehensive.commands.faults import (
     static_option,
     strict_option,
 )
+from comprehensive.commands.side_by_side import in_order
 
 if TYPE_CHECKING:
     from comprehensive.emit.targets.target import Target
     from comprehensive.optimize import Result
     from comprehensive.options import Order
     from comprehensive.tree.schedule_tree import ScheduleTree, Statistics
+    from metafork.ir.messages.diagnostics import Diagnostic
+    from metafork.ir.messages.source import Source
 
 _LEAST_DRAWN = 1.0
 """Seconds for the drawing where the time limit leaves none."""
@@ -46,10 +51,7 @@ _LEAST_DRAWN = 1.0
 )
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
-@click.option(
-    "--machine",
-    help="Fix machine symbols: a preset (sm_80, gfx942), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
-)
+@machine_option
 @static_option
 @order_option
 @fma_option
@@ -73,6 +75,7 @@ _LEAST_DRAWN = 1.0
 @click.option(
     "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
 )
+@click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
 @diagnostics_option
@@ -97,6 +100,7 @@ def command(
     jit: bool,
     as_json: bool,
     time_limit: float | None,
+    jobs: int | None,
     depfile: Path | None,
     strict: bool,
     form: str,
@@ -106,13 +110,8 @@ def command(
     from comprehensive.emit.targets.target import with_jit
     from comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
     from comprehensive.options import asked_static
-    from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
+    from metafork.ir.messages.diagnostics import DiagnosticsError
 
-    found: list[Diagnostic] = []
-    texts: dict[str, str] = {}
-    failed = False
-    incomplete: list[tuple[Path, str]] = []
-    unused: list[str] = []
     deadline = None if time_limit is None else time.monotonic() + time_limit
     with mistakes_of_options():
         way = _backend(backend, plugins, target, machine, allow_fma=allow_fma)
@@ -120,11 +119,14 @@ def command(
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     _refuse_equal_names(files)
-    for path in files:
+    jobs = min(jobs or os.cpu_count() or 1, len(files))
+
+    def optimized(path: Path) -> _Outcome:
+        """Optimize one input, and write its files."""
+        source: Source | None = None
         with mistakes_of_options(), _Progress() as progress:
             try:
                 source = read_source(path)
-                texts[source.name] = source.text
                 result = optimize(
                     source,
                     counters=counters,
@@ -134,7 +136,7 @@ def command(
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
                     plugins=plugins,
-                    progress=progress,
+                    progress=progress if jobs == 1 else None,
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
@@ -142,26 +144,32 @@ def command(
                     reassociate=reassociate,
                 )
             except DiagnosticsError as error:
-                found += error.diagnostics
-                failed = True
-                continue
+                return _Outcome(path, source, error.diagnostics, failed=True)
             except NotReadInTimeError as error:
-                incomplete.append((path, f"{error}; nothing is written"))
-                continue
+                return _Outcome(path, source, incomplete=f"{error}; nothing is written")
         if jit:
             result = replace(result, schedules=tuple(map(with_note, result.schedules)))
-        found += result.warnings
-        unused = unused or _named_in_vain(strategies, result)
+        unused = _named_in_vain(strategies, result)
         folder = _folder(path, output, len(files) > 1)
+        problems: list[str] = []
         if output is not None or not as_json:
             emitted = None if emit is None else (emit, target or _usual_target(emit, machine or ""))
-            result = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
-        if not result.complete:
-            incomplete.append((path, "the time limit ended the run early; the tree is incomplete"))
-        if as_json:
-            click.echo(result.to_json(), nl=False)
-        else:
-            click.echo(_summary(result, folder))
+            result, problems = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
+        incomplete = "" if result.complete else "the time limit ended the run early; the tree is incomplete"
+        text = result.to_json() if as_json else _summary(result, folder) + "\n"
+        return _Outcome(path, source, result.warnings, text, problems, unused, incomplete)
+
+    outcomes: list[_Outcome] = []
+    for one in in_order(optimized, files, jobs):
+        for problem in one.problems:
+            click.echo(f"metafork: {problem}", err=True)
+        click.echo(one.text, nl=False)
+        outcomes.append(one)
+    found = [diagnostic for one in outcomes for diagnostic in one.found]
+    texts = {one.source.name: one.source.text for one in outcomes if one.source is not None}
+    unused = next((one.unused for one in outcomes if one.unused), [])
+    incomplete = [(one.path, one.incomplete) for one in outcomes if one.incomplete]
+    failed = any(one.failed for one in outcomes)
     if found or form != "text":
         print_diagnostics(found, texts, form)
     if unused:
@@ -169,6 +177,19 @@ def command(
     for path, sentence in incomplete:
         click.echo(f"metafork: {path}: {sentence}", err=True)
     context.exit(1 if failed else INCOMPLETE if incomplete else 0)
+
+
+class _Outcome(NamedTuple):
+    """What came of one input: ``text`` is for standard output, ``problems`` are sentences for standard error."""
+
+    path: Path
+    source: Source | None
+    found: Sequence[Diagnostic] = ()
+    text: str = ""
+    problems: Sequence[str] = ()
+    unused: Sequence[str] = ()
+    incomplete: str = ""
+    failed: bool = False
 
 
 def _refuse_equal_names(files: Sequence[Path]) -> None:
@@ -226,8 +247,10 @@ def _write(
     allow_fma: bool,
     depfile: Path | None,
     deadline: float | None,
-) -> Result:
-    """Write the files of a result; return what of it was written, less than all where the deadline has passed.
+) -> tuple[Result, list[str]]:
+    """Write the files of a result; return what of it was written, and what was not.
+
+    It is less than all where the deadline has passed.
 
     ``emitted`` is what ``--emit`` asks for, and the GPU.
     """
@@ -279,9 +302,7 @@ def _write(
     except OSError as error:
         place = error.filename or folder
         raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
-    for problem in [*_left_out(result.schedules, LEFT_OUT), *problems]:
-        click.echo(f"metafork: {problem}", err=True)
-    return result
+    return result, [*_left_out(result.schedules, LEFT_OUT), *problems]
 
 
 def _left_out(trees: Sequence[ScheduleTree], beginning: str) -> list[str]:
@@ -298,15 +319,17 @@ def _left_out(trees: Sequence[ScheduleTree], beginning: str) -> list[str]:
 
 def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str]:
     """Return the strategies that were named and take no part."""
+    from comprehensive.registry import GROUPS
     from comprehensive.spelled_options import name_and_options
 
     named = (name_and_options(text)[0].removeprefix("+") for text in strategies or ())
-    return [name for name in dict.fromkeys(named) if name not in result.strategies]
+    every = (one for name in named for one in GROUPS.get(name, (name,)))
+    return [name for name in dict.fromkeys(every) if name not in result.strategies]
 
 
 def _summary(result: Result, folder: Path) -> str:
-    from comprehensive.tree.remarks import for_no_machine, in_one_line
-    from comprehensive.tree.schedule_tree import common_system, values_text
+    from comprehensive.tree.remarks import in_one_line
+    from comprehensive.tree.schedule_tree import ESTIMATED, common_system, values_text
 
     lines = []
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
@@ -316,6 +339,8 @@ def _summary(result: Result, folder: Path) -> str:
             lines.append(f"  {in_one_line(tree.remarks)}")
         if not leaves:
             lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
+            if any(subject == ESTIMATED for subject, _ in tree.notes):
+                lines.append("  an estimate of registers alone leaves leaves out: report.md says by how much")
         for leaf in schedule.leaves:
             text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
             more = len(leaf.systems) - 1
@@ -332,8 +357,6 @@ def _summary(result: Result, folder: Path) -> str:
             for symbol in schedule.derived
             if symbol.name in shown
         ]
-        if tree.for_no_machine:
-            lines.append(f"  {for_no_machine(tree.for_no_machine)}")
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:

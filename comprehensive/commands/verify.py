@@ -19,6 +19,7 @@ from comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     fma_option,
+    machine_option,
     mistakes_of_options,
     order_option,
     print_diagnostics,
@@ -63,10 +64,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
-@click.option(
-    "--machine",
-    help="Fix machine symbols: a preset (sm_80, gfx942), a range (sm_80..sm_120), values (T=1024,Z=12288), or several.",
-)
+@machine_option
 @static_option
 @order_option
 @fma_option

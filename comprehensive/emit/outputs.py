@@ -137,20 +137,23 @@ def write_outputs(
 def write_files(directory: Path, files: Mapping[str, str | bytes]) -> tuple[Path, ...]:
     """Write files so that each is either the old one or complete, and none is new unless all are complete.
 
-    Raises ``OSError``, where a folder stands in the place of a file or a link in that of a folder inside of
-    ``directory`` before anything is changed.
+    Files that have their text already are left alone, so that nothing is built anew for them.  Raises ``OSError``,
+    where a folder stands in the place of a file or a link in that of a folder inside of ``directory`` before anything
+    is changed.
     """
     pending: list[tuple[Path, Path]] = []
     for name in list(files):
         _see_that_nothing_is_in_the_way(directory, directory / name)
     try:
         for name, text in files.items():
-            path = directory / name
+            path, written = directory / name, text.encode() if isinstance(text, str) else text
+            if _has(path, written):
+                continue
             path.parent.mkdir(parents=True, exist_ok=True)
             descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             pending.append((Path(temporary), path))
             with os.fdopen(descriptor, "wb") as stream:
-                stream.write(text.encode() if isinstance(text, str) else text)
+                stream.write(written)
                 # mkstemp makes files for their owner alone; outputs have the modes of other new files.
                 os.fchmod(stream.fileno(), 0o666 & ~_umask())
         with _signals_held():
@@ -159,7 +162,15 @@ def write_files(directory: Path, files: Mapping[str, str | bytes]) -> tuple[Path
     finally:
         for temporary_path, _ in pending:
             temporary_path.unlink(missing_ok=True)
-    return tuple(path for _, path in pending)
+    return tuple(directory / name for name in files)
+
+
+def _has(path: Path, content: bytes) -> bool:
+    """Say whether a file has this content already; one that cannot be read, or is a link, is written."""
+    try:
+        return path.is_file() and not path.is_symlink() and path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _see_that_nothing_is_in_the_way(directory: Path, path: Path) -> None:

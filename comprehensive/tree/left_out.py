@@ -36,7 +36,6 @@ def without_leaves(tree: ScheduleTree, reasons: Mapping[int, str]) -> ScheduleTr
         root=without(tree.root),
         leaves=tuple(_numbered(leaf, numbers[leaf.id]) for leaf in kept),
         notes=tuple((subjects.get(subject, subject), said) for subject, said in tree.notes if subject not in dropped),
-        for_no_machine=tuple(numbers[leaf] for leaf in tree.for_no_machine if leaf in numbers),
     )
 
 

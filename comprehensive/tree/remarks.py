@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, render_text
 from metafork.ir.messages.source import NOWHERE, Source, Span
-from metafork.runtime.machine import SUPPORTED
 from strategies.strategy import Remark, Topic
 
 VERBS: dict[Topic, tuple[str, str]] = {
@@ -89,11 +88,3 @@ def in_one_line(remarks: Sequence[Remark]) -> str:
     if hint is not None:
         parts.append(f"hint for {hint.subject}: {hint.hint}")
     return "; ".join(parts)
-
-
-def for_no_machine(numbers: Sequence[int]) -> str:
-    """Return what is said of leaves that no supported machine can choose."""
-    which = f"leaf {numbers[0]} is" if len(numbers) == 1 else f"leaves {', '.join(map(str, numbers))} are"
-    return (
-        f"{which} for no machine from {SUPPORTED.replace('..', ' to ')}: --machine {SUPPORTED} gives the tree without"
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
-from comprehensive.tree.remarks import as_list, for_no_machine
+from comprehensive.tree.remarks import as_list
 from comprehensive.tree.schedule_tree import (
+    ESTIMATED,
     ORDER,
     Inconsistent,
     LeafReference,
@@ -111,12 +112,11 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
         lines += _leaf(schedule, leaf, compiled)
     if not schedule.leaves:
         lines += ["None: no parameter values satisfy the conditions above and the machine's limits.", ""]
-    if tree.for_no_machine:
-        said = for_no_machine(tree.for_no_machine)
-        lines += [f"{said[0].upper()}{said[1:]}.", ""]
+    estimated = [f"- {sentence}" for subject, sentence in tree.notes if subject == ESTIMATED]
+    lines += ["### Left out by an estimate", "", *estimated, ""] if estimated else []
     lines += _regions(schedule)
     lines += ["### The tree", "", "```text", *_tree(schedule, schedule.root), "```", ""]
-    lines += _notes([note for note in tree.notes if note[0] != ORDER])
+    lines += _notes([note for note in tree.notes if note[0] not in (ORDER, ESTIMATED)])
     return lines + _statistics(tree.statistics)
 
 

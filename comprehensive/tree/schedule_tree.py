@@ -20,6 +20,8 @@ from strategies.strategy import Remark
 
 ORDER = "order of leaves"
 """The subject of notes that say which leaf goes before which, and why."""
+ESTIMATED = "left out by an estimate"
+"""The subject of notes that say what is not a leaf because an estimate exceeds the limit everywhere."""
 
 AS_WRITTEN = "as written"
 """The title of a leaf whose program nothing changed."""
@@ -192,7 +194,6 @@ class ScheduleTree:
     be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
     ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
     ``notes`` are (subject, sentence) pairs for the report, ``remarks`` what its summary says of arrays and loops.
-    ``for_no_machine`` are the numbers of leaves that no supported machine can choose, where the user fixed none.
     """
 
     program: Program
@@ -208,7 +209,6 @@ class ScheduleTree:
     fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
     opaque: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    for_no_machine: tuple[int, ...] = ()
     statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
 
     @property

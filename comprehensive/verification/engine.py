@@ -165,7 +165,7 @@ class _Run(Struct):
             else:
                 self.found.complete = False
             self.found.guards[name] = checks
-            if self.remaining() > 0:
+            if self.remaining() > 0 and not tree.fixed:  # for some machines no leaf need be optimal
                 self.found.notes += [
                     f"{name}: {note}" for note in optimality_notes(tree, *self.result.used, self.result.analyses)
                 ]

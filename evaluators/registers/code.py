@@ -22,7 +22,6 @@ class Slow(Enum):
     DIVIDE_DOUBLE = auto()
     RECIPROCAL_DOUBLE = auto()
     DIVIDE_FLOAT = auto()
-    DIVIDE_LONG = auto()
     DIVIDE_INT = auto()
     CALL = auto()
 
@@ -32,8 +31,7 @@ _SLOW = {
     "sqrt.rn.f64": Slow.DIVIDE_DOUBLE,
     "rcp.rn.f64": Slow.RECIPROCAL_DOUBLE,
     **dict.fromkeys(("div.rn.f32", "sqrt.rn.f32", "rcp.rn.f32"), Slow.DIVIDE_FLOAT),
-    **{f"{name}.{sign}64": Slow.DIVIDE_LONG for name in ("div", "rem") for sign in "su"},
-    **{f"{name}.{sign}{bits}": Slow.DIVIDE_INT for name in ("div", "rem") for sign in "su" for bits in (16, 32)},
+    **{f"{name}.{sign}{bits}": Slow.DIVIDE_INT for name in ("div", "rem") for sign in "su" for bits in (16, 32, 64)},
 }
 _WAITS = frozenset({"bar", "barrier", "call"})
 _QUOTIENTS = frozenset({"div", "rem", "sqrt", "rcp"})

@@ -1,14 +1,14 @@
 """The calibrated model behind ``registers_per_thread``: what is counted on a kernel, and what ``ptxas`` makes of it.
 
-A kernel is lowered to LLVM IR and optimized; on the PTX that LLVM makes of it live values are counted
-(``evaluators.registers.pressure``) and the instructions arranged as ``ptxas`` would arrange them
-(``evaluators.registers.schedule``).  ``ptxas`` is then modelled by one product of powers of what was counted::
+A kernel is lowered to LLVM IR and optimized; the instructions of the PTX that LLVM makes of it are arranged as
+``ptxas`` would arrange them (``evaluators.registers.schedule``), and accesses are counted
+(``evaluators.registers.pressure``).  ``ptxas`` is then modelled by one product of powers of what was counted::
 
     registers = scale * product over terms of (1 + term)^exponent
 
-rounded and kept between ``LEAST`` and 255.  The terms are the fields of ``Terms``.  Those that count live registers and
-slow operations have no negative exponent: more of them never makes the estimate smaller.  Exponents of the numbers of
-accesses may be negative: among kernels with equal live values, those with more accesses share more addresses.
+rounded and kept between ``LEAST`` and 255.  The terms are the fields of ``Terms``.  Those that count live registers
+and slow operations have no negative exponent: more of them never makes the estimate smaller.  Exponents of the numbers
+of accesses may be negative: among kernels with equal live values, those with more accesses share more addresses.
 
 One set of exponents serves kernels that nvcc compiles from their text (their IR carries nvcc's unrolling, and is
 arranged without the transformations of LLVM's code generator, which nvcc does not have) and leaves that are the PTX
@@ -28,8 +28,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
-from evaluators.registers.code import Slow, liveness
-from evaluators.registers.pressure import accesses, hoisted, weights
+from evaluators.registers.code import liveness
+from evaluators.registers.pressure import accesses, weights
 from evaluators.registers.read_only import with_read_only_loads
 from evaluators.registers.reading import read_code
 from evaluators.registers.schedule import arrangement
@@ -50,28 +50,23 @@ NVCC_PASSES = (
 """What makes code as that of ``O3`` without vectors of iterations, which nvcc does not make, in less time."""
 # That of leaves, which are then made once; the code for sm_80 is the same.
 _TARGET = "sm_75"
-_FORMAT, _VERSION = "metafork-register-model", 5
+_FORMAT, _VERSION = "metafork-register-model", 6
 
 
 class Terms(Struct, frozen=True):
     """What is counted on one kernel.
 
     ``from_text`` is 1 for a kernel that nvcc compiles, 0 for PTX.  In 32-bit registers: ``wanted`` by the arrangement
-    of ``ptxas``; ``hoisted``, the most that live at once when loads and addresses come as early as they can;
-    ``across``, the most that live behind a region.  The most in one region: ``region_loads``, the kinds of divisions
-    (square roots of doubles count as such), and calls.  In the whole kernel: ``loads``, ``stores``, accesses to
+    of ``ptxas``; ``across``, the most that live behind a region.  The most in one region: ``region_loads``, and
+    ``slow`` operations (divisions, roots and calls).  In the whole kernel: ``loads``, ``stores``, accesses to
     ``shared`` memory, and ``block_longs``, values of 64 bits that all threads of a block have in common.
     """
 
     from_text: int
     wanted: int
-    hoisted: int
     across: int
     block_longs: int
-    divide_double: int
-    divide_float: int
-    divide_int: int
-    call: int
+    slow: int
     region_loads: int
     loads: int
     stores: int
@@ -149,13 +144,9 @@ def _counted(subject: tuple[str, bool], _: object) -> Terms:
     return Terms(
         from_text=int(from_text),
         wanted=arranged.wanted,
-        hoisted=hoisted(code, weight, live),
         across=arranged.across,
         block_longs=sum(not taken and size == 8 for taken, size in zip(weight, code.sizes, strict=True)),
-        divide_double=arranged.slow[Slow.DIVIDE_DOUBLE],
-        divide_float=arranged.slow[Slow.DIVIDE_FLOAT],
-        divide_int=arranged.slow[Slow.DIVIDE_INT],
-        call=arranged.slow[Slow.CALL],
+        slow=arranged.slow,
         region_loads=arranged.loads,
         loads=number.loads,
         stores=number.stores,

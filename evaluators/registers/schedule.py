@@ -19,8 +19,7 @@ least ``tight`` and what ``_TEMPORARIES`` says.  A kernel wants as much as the r
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
@@ -72,14 +71,13 @@ class Arrangement(Struct, frozen=True):
     """What is counted on the regions of a kernel.
 
     ``wanted``: registers as the text of the module says; ``loads``: the most loads in one region, loops not unrolled
-    by four; ``across``: the most registers that live behind a region; ``slow``: the most operations of each slow kind
-    in one region.
+    by four; ``across``: the most registers that live behind a region; ``slow``: the most slow operations in one region.
     """
 
     wanted: int
     loads: int
     across: int
-    slow: Mapping[Slow, int]
+    slow: int
 
 
 def arrangement(code: PtxCode, weight: Sequence[int] | None = None, live: Liveness | None = None) -> Arrangement:
@@ -91,14 +89,11 @@ def arrangement(code: PtxCode, weight: Sequence[int] | None = None, live: Livene
     found = list(_regions(joined(blocks), live_in, weight))
     as_they_are = [region for region in found if not region.unrolled and not region.varying]
     loads = max((sum([one.form.loads for one in region.body]) for region in as_they_are), default=0)
-    slow = dict.fromkeys(Slow, 0)
-    regions = []
+    slow, regions = 0, []
     for region in found:
         kinds = [one.form.slow for one in region.body if one.form.slow is not None]
-        count = Counter(kinds) if kinds else {}
-        for kind, number in count.items():
-            slow[kind] = max(slow[kind], number)
-        temporaries = [more for kind, more in _TEMPORARIES.items() if kind in count]
+        slow = max(slow, len(kinds))
+        temporaries = [more for kind, more in _TEMPORARIES.items() if kind in kinds]
         # All values at once, more than any arrangement of the region keeps alive.
         values = sum([taken(name) for one in region.body for name in one.defines])
         values += sum(map(taken, region.live_in))

@@ -45,16 +45,19 @@ class Hardware(Struct, frozen=True):
     """What counters ask of a kind of GPU beside the limits of a machine.
 
     ``warp_size`` threads run together, and registers are handed out to as many.  ``count_registers`` counts those of a
-    thread; ``None`` stands for the model of NVIDIA's compiler.  ``ptx`` says whether kernels may be PTX: where they may
-    not, strategies on the IR take no part, and the machines are others than CUDA's.
+    thread; ``None`` stands for the model of NVIDIA's compiler.  ``ptx`` says whether kernels may be PTX: if they may
+    not, strategies on the IR take no part.  ``machines`` are those that trees are for if nobody says it, in the words
+    of ``--machine``.
     """
 
     warp_size: int = WARP_SIZE
     count_registers: CountRegisters | None = None
     ptx: bool = True
+    machines: str = "all"
 
 
-NVIDIA = Hardware()
+NVIDIA = Hardware(machines="sm_75..sm_120")
+"""The GPUs that nvcc 13 compiles for."""
 
 
 class Analyses:

@@ -189,9 +189,6 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
 )
 """Machines by the name of their architecture (shared memory: the opt-in limit of a block)."""
 
-SUPPORTED = "sm_75..sm_120"
-"""The presets that nvcc 13 compiles for."""
-
 _GPUS = {
     "sm_35": ("kepler", "k20", "k40"),
     "sm_60": ("pascal", "p100"),

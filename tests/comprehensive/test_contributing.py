@@ -91,9 +91,8 @@ def product(shown, tmp_path_factory):
     (folder / "product.mf").write_text(TEXT)
     plugins = [word for path in sorted(shown.glob("*.py")) for word in ("--plugin", path)]
     counters = "threads_of_two_blocks,registers_per_thread,phases_per_block"
-    metafork(
-        "optimize", "product.mf", *plugins, "--counters", counters, "--strategies", "small_block,rolled", cwd=folder
-    )
+    chosen = ["--counters", counters, "--strategies", "small_block,rolled", "--machine", "all"]
+    metafork("optimize", "product.mf", *plugins, *chosen, cwd=folder)
     (folder / "main.c").write_text(DRIVER)
     out = folder / "product.out"
     include = ["-ffp-contract=off", "-DMETAFORK_CPU", f"-I{out}", f"-I{out}/include"]

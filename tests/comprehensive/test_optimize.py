@@ -1,22 +1,26 @@
 import inspect
 import json
+import re
 from base64 import b64decode
 from fractions import Fraction
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from msgspec.structs import replace
 
 import metafork
 from comprehensive.case_discussion.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
 from comprehensive.emit import rendered_files
-from comprehensive.registry import UnknownNameError
+from comprehensive.registry import PAPER_STRATEGIES, UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError
 from comprehensive.tree import render
+from comprehensive.tree.schedule_tree import ESTIMATED
 from comprehensive.tree.tree_reading import from_json
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
-from metafork.runtime.machine import PRESETS, SUPPORTED, MachineError
+from metafork.analysis.analyses import NVIDIA, Hardware
+from metafork.runtime.machine import PRESETS, MachineError
 from tests.sampling import sampled
 
 EXAMPLES = sorted(path.stem for path in Path("examples").glob("*.mf"))
@@ -34,7 +38,7 @@ void f(int N, int B, float a[N]) {
 
 @pytest.mark.parametrize("name", sampled(EXAMPLES, set(EXAMPLES) - {"blur", "heat3d", "jacobi2d", "matmul_tile"}))
 def test_every_property_of_every_example(name):
-    result = metafork.optimize(f"examples/{name}.mf")
+    result = metafork.optimize(f"examples/{name}.mf", machine="all", strategies=["+register_pressure"])
     for tree in result.schedules:
         subject = Subject.of_tree(tree)
         judge = Judge(subject)
@@ -50,8 +54,8 @@ def test_every_property_of_every_example(name):
 def test_a_text_is_as_good_as_a_path(tmp_path):
     path = tmp_path / "input.mf"
     path.write_text(TEXT, encoding="utf-8")
-    by_text = metafork.optimize(TEXT, counters=["threads_per_block"], strategies=[])
-    by_path = metafork.optimize(path, counters=["threads_per_block"], strategies=[])
+    by_text = metafork.optimize(TEXT, counters=["threads_per_block"], strategies=[], machine="all")
+    by_path = metafork.optimize(path, counters=["threads_per_block"], strategies=[], machine="all")
     assert by_text.to_json() == by_path.to_json()
     assert by_text.schedules[0].root.condition == at_most(Polynomial.symbol("B"), Polynomial.symbol("T"))
 
@@ -83,19 +87,49 @@ def test_assumptions_join_the_start_system():
     assert any("3*dim" in str(c) for c in assumed.schedules[0].start)
 
 
-def test_leaves_for_no_supported_machine_are_left_out_where_its_range_is_given():
-    tree = metafork.optimize("examples/matmul.mf").schedules[0]
-    bounded = metafork.optimize("examples/matmul.mf", machine=SUPPORTED).schedules[0]
-    assert tree.for_no_machine
-    assert not bounded.for_no_machine
-    possible = {leaf.title for leaf in tree.leaves if leaf.id not in tree.for_no_machine}
-    # That this one is empty too, Z3 shows over the integers only; nobody asks it where the machine is not given.
-    not_seen = {"a, b in shared memory, common subexpressions reused, s joined the grid"}
-    assert {leaf.title for leaf in bounded.leaves} == possible - not_seen
-    assert all(
-        judged.verdict is Verdict.YES
-        for judged in covers_start(Subject.of_tree(bounded), Judge(Subject.of_tree(bounded)))
+def titles(name, **options):
+    return [leaf.title for leaf in metafork.optimize(f"examples/{name}.mf", **options).schedules[0].leaves]
+
+
+def test_leaves_are_for_machines_of_today_unless_all_are_asked_for():
+    every = titles("matvec", machine="all")
+    assert titles("matvec") == titles("matvec", machine="sm_75..sm_120") == every[:3]
+    assert titles("matvec", hardware=Hardware()) == titles("matvec", hardware=replace(NVIDIA, machines="all")) == every
+    assert not any("fewer registers" in title for title in every)
+    pressed = titles("matvec", machine="all", strategies=["+register_pressure"])
+    assert [title for title in pressed if "fewer registers" not in title] == every
+    assert titles("matvec", order="paper") == titles(
+        "matvec", order="paper", machine="all", strategies=PAPER_STRATEGIES
     )
+
+
+def test_a_tree_for_a_range_covers_all_that_it_is_for():
+    bounded = Subject.of_tree(metafork.optimize("examples/matmul.mf").schedules[0])
+    assert all(judged.verdict is Verdict.YES for judged in covers_start(bounded, Judge(bounded)))
+
+
+def test_what_an_estimate_of_registers_leaves_out_is_reported_with_the_estimate():
+    """A hundred values live in each of 1,024 threads: no machine has the registers, as estimated."""
+    values = range(80)
+    loads = "".join(f"float s{k} = x[(i * 1024 + u) * 80 + {k}];" for k in values)
+    steps = "".join(f"s{k} = s{k} * t + s{(k + 1) % 80};" for k in values)
+    text = f"""void f(int n, int m, const float x[n * 1024 * 80], float y[n * 1024]) {{
+        meta_schedule {{
+          meta_for (int i = 0; i < n; i++) meta_for (int u = 0; u < 1024; u++) {{
+            {loads} float t = s0;
+            for (int j = 0; j < m; j++) {{ {steps} t = s3 - t; }}
+            y[i * 1024 + u] = {" + ".join(f"s{k}" for k in values)};
+          }} }} }}"""
+    result = metafork.optimize(text, counters=["registers_per_thread", "registers_per_block"], strategies=["cse1"])
+    (tree,) = result.schedules
+    assert tree.leaves == ()
+    said = [sentence for subject, sentence in tree.notes if subject == ESTIMATED]
+    number = re.search(r"the input is not a leaf: its registers_per_block is estimated to be (\d+), and", said[0])
+    assert int(number[1]) > 65536
+    assert said[0] in result.to_report()
+    every = metafork.optimize(text, strategies=["cse1"], machine="all").schedules[0]
+    assert every.leaves
+    assert not [sentence for subject, sentence in every.notes if subject == ESTIMATED]
 
 
 def test_machines_in_all_forms():
@@ -222,6 +256,6 @@ void f(int n, int B, int a[n])
   }
 }
 """
-    [tree] = metafork.optimize(text, counters=["threads_per_block"], strategies=[]).schedules
+    [tree] = metafork.optimize(text, counters=["threads_per_block"], strategies=[], machine="all").schedules
     [leaf] = tree.leaves
     assert leaf.systems == ((at_most(Polynomial.symbol("B"), Polynomial.symbol("T")),),)

@@ -97,7 +97,7 @@ def test_a_file_and_a_module_are_plugins(folder, tmp_path_factory):
     (modules / "made_elsewhere.py").write_text(counter())
     environment = {**os.environ, "PYTHONPATH": str(modules)}
     plugins = ["--plugin", "small.py", "--plugin", "made_elsewhere"]
-    names = ["--counters", "+made", "--strategies", "small{threads=16, really=true}"]
+    names = ["--counters", "+made", "--strategies", "small{threads=16, really=true}", "--machine", "all"]
     done = metafork("optimize", "f.mf", *plugins, *names, cwd=folder, env=environment)
     assert "(small{threads=16}): 16 <= T" in done.stdout
     assert "3*B <= MADE" in done.stdout
@@ -115,7 +115,7 @@ def test_an_installed_package_brings_its_names(folder, tmp_path_factory):
     )
     (site / "made_package-1.0.dist-info" / "entry_points.txt").write_text("[metafork.plugins]\nmade = made_package\n")
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    names = ["--counters", "+made", "--strategies", "+small"]
+    names = ["--counters", "+made", "--strategies", "+small", "--machine", "all"]
     assert "3*B <= MADE" in metafork("optimize", "f.mf", *names, cwd=folder, env=environment).stdout
     done = metafork("optimize", "f.mf", "--counters", "+mad", cwd=folder, env=environment, status=2)
     assert "there is no counter 'mad'; did you mean 'made'?" in done.stderr
@@ -124,6 +124,7 @@ def test_an_installed_package_brings_its_names(folder, tmp_path_factory):
 @pytest.mark.slow
 def test_verify_takes_plugins_too(folder):
     arguments = ["--plugin", "small.py", "--strategies", "small", "--counters", "threads_per_block"]
+    arguments += ["--machine", "all"]
     done = metafork("verify", "f.mf", *arguments, "--points", "3", "--no-races", "--registers", "none", cwd=folder)
     assert "f.mf: verified" in done.stdout
     assert "f_k0 2" in done.stdout

@@ -19,6 +19,13 @@ def test_a_plus_adds_to_the_defaults():
     assert names(registry.strategies(["thread_striding", "caching"])) == ["thread_striding", "caching"]
 
 
+def test_a_group_is_the_strategies_of_its_name():
+    levels = [f"register_pressure{level}" for level in (1, 2, 3)]
+    assert names(registry.strategies(["register_pressure", "cse1"])) == [*levels, "cse1"]
+    assert names(registry.strategies(["+register_pressure"])) == [*registry.STRATEGIES, *levels]
+    assert names(registry.strategies(order="paper")) == [*registry.STRATEGIES, *levels]
+
+
 def test_every_optional_name_is_what_it_says():
     assert names(registry.counters(list(registry.OPTIONAL_COUNTERS))) == list(registry.OPTIONAL_COUNTERS)
     assert names(registry.strategies(list(registry.OPTIONAL_STRATEGIES))) == list(registry.OPTIONAL_STRATEGIES)

@@ -29,7 +29,8 @@ POINTS = 24
 @pytest.fixture(scope="module", params=sampled({name: (one,) for name, one in CASES.items()}, (*SAMPLE, "matadd, -O1")))
 def verification(request):
     (path, chosen), level = request.param
-    return verify(path, **chosen, options=Options(points=POINTS, jobs=2, optimization=level))
+    every = {"machine": "all", "strategies": ["+register_pressure"]} | chosen
+    return verify(path, **every, options=Options(points=POINTS, jobs=2, optimization=level))
 
 
 def test_nothing_fails(verification):
@@ -84,7 +85,11 @@ void f(int n, int B, float a[n])
 
 def test_a_program_that_prints_and_asserts_without_its_header():
     found = verify(
-        TALKATIVE, counters=["threads_per_block"], strategies=[], options=Options(points=6, optimization="-O0")
+        TALKATIVE,
+        counters=["threads_per_block"],
+        strategies=[],
+        options=Options(points=6, optimization="-O0"),
+        machine="all",
     )
     assert not found.failures, found.failures
     assert all(leaf.points for leaf in found.leaves)
@@ -106,7 +111,11 @@ void f(int n, int B, int next[n], float a[n], float b[n])
 @pytest.mark.slow
 def test_points_at_which_the_reference_itself_fails_say_nothing_of_a_leaf():
     found = verify(
-        INDIRECT, counters=["threads_per_block"], strategies=[], options=Options(points=4, optimization="-O0")
+        INDIRECT,
+        counters=["threads_per_block"],
+        strategies=[],
+        options=Options(points=4, optimization="-O0"),
+        machine="all",
     )
     assert not found.failures, found.failures
     assert all(leaf.points == 0 for leaf in found.leaves)

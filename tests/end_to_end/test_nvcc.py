@@ -27,7 +27,7 @@ if shutil.which("nvcc") is None:
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
 @pytest.mark.parametrize(("example", "chosen"), sampled(EXAMPLES, ("aos, swizzled",)))
 def test_generated_cuda_compiles_without_warnings(example, chosen, tmp_path):
-    result = optimize(example, **chosen)
+    result = optimize(example, **{"machine": "all", "strategies": ["+register_pressure"], **chosen})
     write_outputs(result, tmp_path)
     stem = result.unit.name
     code = [f"-gencode=arch=compute_{target},code=sm_{target}" for target in TARGETS]

@@ -100,7 +100,7 @@ def main_text(case: Case, function, source: Path) -> str:
 
 def built(name: str, folder: Path) -> Built:
     """Optimize and build one program."""
-    result = metafork.optimize(SUITES / f"{name}.mf")
+    result = metafork.optimize(SUITES / f"{name}.mf", machine="all", strategies=["+register_pressure"])
     for file, text in rendered_files(result).items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text)

@@ -57,5 +57,6 @@ def check_text(
     optimization = optimization or drawn
     options = Options(points=points, seed=seed, jobs=2, optimization=optimization, dataflow_seconds=dataflow_seconds)
     if kind == "structures":
-        return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options)
-    return verify(text, counters=counters, reassociate=kind == "sums", options=options)
+        return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options, machine="all")
+    every = ("+register_pressure",)
+    return verify(text, counters=counters, strategies=every, machine="all", reassociate=kind == "sums", options=options)

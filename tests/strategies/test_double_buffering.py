@@ -103,7 +103,7 @@ def test_a_leaf_is_split_where_two_buffers_have_room():
 def test_instances_take_no_more_memory_than_their_leaf():
     text = filled()
     chosen = {"counters": ("shared_memory",), "strategies": ("caching", "double_buffering")}
-    (tree,) = optimize(text, static={"K": [4], "B": [32]}, **chosen).schedules
+    (tree,) = optimize(text, static={"K": [4], "B": [32]}, machine="all", **chosen).schedules
     assert {
         (leaf.version.program.mapping.stages, one.version.program.mapping.stages)
         for leaf in tree.leaves
@@ -115,7 +115,7 @@ def test_other_forks_stay_where_two_buffers_have_no_room():
     """Registers are one question, shared memory is another one: every answer to both has its leaf."""
     strategies = ("scalar_replacement", "register_tile", "caching", "double_buffering")
     counters = ("registers_per_thread", "shared_memory")
-    (tree,) = optimize(EXAMPLE, counters=counters, strategies=strategies).schedules
+    (tree,) = optimize(EXAMPLE, counters=counters, strategies=strategies, machine="all").schedules
     mappings = [leaf.version.program.mapping for leaf in tree.leaves]
     cached = {(one.jammed is not None, one.stages) for one in mappings if one.cached}
     assert cached == {(True, 2), (True, 1), (False, 2), (False, 1)}

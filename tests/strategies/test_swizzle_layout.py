@@ -229,7 +229,10 @@ def test_a_wrong_layout_is_noticed(tmp_path, monkeypatch):
 
 def test_the_tree_of_the_transposition():
     result = optimize(
-        str(EXAMPLES / "transpose.mf"), counters=COUNTERS, strategies=("granularity", "caching", "swizzle")
+        str(EXAMPLES / "transpose.mf"),
+        counters=COUNTERS,
+        strategies=("granularity", "caching", "swizzle"),
+        machine="all",
     )
     leaves = result.schedules[1].leaves
     assert [leaf.strategies for leaf in leaves] == [
@@ -244,7 +247,9 @@ def test_the_tree_of_the_transposition():
 
 
 def test_the_tree_of_an_array_of_structures():
-    result = optimize(str(EXAMPLES / "aos.mf"), counters=COUNTERS, strategies=("granularity", "caching", "swizzle"))
+    result = optimize(
+        str(EXAMPLES / "aos.mf"), counters=COUNTERS, strategies=("granularity", "caching", "swizzle"), machine="all"
+    )
     trees = [
         [(leaf.strategies, leaf.counters["bank_degree"].numerator.constant_value()) for leaf in schedule.leaves]
         for schedule in result.schedules
@@ -290,7 +295,7 @@ OPTIONS = Options(points=6, optimization="-O0", dataflow_seconds=0)
 @pytest.mark.slow
 def test_leaves_as_they_are_shipped():
     """The generated files, every leaf on points of its own, with bounds and races checked."""
-    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS)
+    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS, machine="all")
     assert [failure.text() for failure in found.failures] == []
     assert {row.schedule for row in found.leaves} == {"aos_k0", "aos_k1"}
     assert all(row.points == row.raced_points == 6 for row in found.leaves)
@@ -301,5 +306,5 @@ def test_a_wrong_transposition_is_noticed(monkeypatch):
     monkeypatch.setattr(
         "metafork.analysis.memory.lane_transpose.LaneTranspose.order", property(lambda self: tuple(range(self.stride)))
     )
-    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS)
+    found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS, machine="all")
     assert {(failure.schedule, failure.leaf) for failure in found.failures} == {("aos_k0", 2), ("aos_k1", 2)}

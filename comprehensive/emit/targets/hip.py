@@ -27,6 +27,7 @@ from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
+from metafork.runtime.machine import PRESETS
 
 _OPENING = """\
  *   hipcc -std=c++17 -O3 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_hip.cpp
@@ -69,9 +70,13 @@ class Hip(Struct, frozen=True):
 
     @property
     def hardware(self) -> Hardware:
-        """Return waves of 64 for GCN and CDNA (``gfx9..`` and older), of 32 for RDNA, and the registers of objects."""
+        """Return waves of 64 for GCN and CDNA (``gfx9..`` and older), of 32 for RDNA, and the registers of objects.
+
+        Objects are for one GPU, and so are trees if its limits are known.
+        """
         width = 64 if int(self.architecture[3:-2]) < 10 else 32
-        return Hardware(width, partial(_registers, self.architecture), ptx=False)
+        machines = self.architecture if self.architecture in PRESETS else "all"
+        return Hardware(width, partial(_registers, self.architecture), ptx=False, machines=machines)
 
     def aimed_at(self, architecture: str) -> Target:
         """Return the back end whose CMake package compiles for that GPU.  Raises ``TargetOptionError``."""

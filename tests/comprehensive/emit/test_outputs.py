@@ -1,5 +1,6 @@
 """Files are written whole or not at all; conditions are tabulated exactly."""
 
+import os
 import re
 import stat
 from fractions import Fraction
@@ -19,6 +20,7 @@ from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.blend_example import code_of, example
+from tests.comprehensive.metafork_command import metafork
 
 X, Y, Q = (Polynomial.symbol(name) for name in "xyq")
 
@@ -58,6 +60,34 @@ def test_an_interrupted_run_leaves_the_last_output(tmp_path):
         write_files(tmp_path, Interrupting())
     assert (tmp_path / "one").read_text() == (tmp_path / "sub/two").read_text() == "old"
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["one", "sub", "two"]
+
+
+def test_files_that_do_not_change_are_left_alone(tmp_path):
+    """A link is no such file: what is written replaces it."""
+    write_files(tmp_path, {"one": "old", "two": "old", "sub/three": "old"})
+    (tmp_path / "two").rename(tmp_path / "kept")
+    (tmp_path / "two").symlink_to("kept")
+    for name in ("one", "kept", "sub/three"):
+        os.utime(tmp_path / name, (1, 1))
+    names = ("one", "two", "sub/three")
+    written = write_files(tmp_path, {"one": "old", "two": "old", "sub/three": b"new"})
+    assert written == tuple(tmp_path / name for name in names)
+    assert [(tmp_path / name).read_text() for name in names] == ["old", "old", "new"]
+    assert [(tmp_path / name).stat().st_mtime == 1 for name in names] == [True, False, False]
+    assert not (tmp_path / "two").is_symlink()
+
+
+def test_a_second_run_on_one_input_changes_no_file(tmp_path):
+    (tmp_path / "smooth.mf").write_text(Path("examples/smooth.mf").read_text())
+    command = ["optimize", "smooth.mf", "--depfile", "smooth.d", "--emit", "ptx"]
+    metafork(*command, cwd=tmp_path)
+    files = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert tmp_path / "smooth.d" in files
+    for path in files:
+        os.utime(path, (1, 1))
+    metafork(*command, cwd=tmp_path)
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == files
+    assert {path.name for path in files if path.stat().st_mtime != 1} == set()
 
 
 def test_outputs_can_be_read_by_others(tmp_path):

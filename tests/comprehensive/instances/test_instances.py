@@ -49,7 +49,7 @@ void types(int N, short s, unsigned B, long long K, long long a[N]) {
 
 @pytest.fixture(scope="module")
 def shift():
-    return optimize(SHIFT, static={"s": (1, 3), "B": (4,)}, **QUICK)
+    return optimize(SHIFT, static={"s": (1, 3), "B": (4,)}, machine="all", **QUICK)
 
 
 def kernels(result):
@@ -142,7 +142,7 @@ def test_the_tree_is_of_version_2_and_comes_back(shift):
 
 
 def test_without_instances_nothing_changes(shift, tmp_path):
-    plain = optimize(SHIFT, **QUICK)
+    plain = optimize(SHIFT, machine="all", **QUICK)
     assert json.loads(plain.to_json())["version"] == 1
     leaves = [tuple(replace(leaf, instances=()) for leaf in tree.leaves) for tree in shift.schedules]
     trees = tuple(dataclasses.replace(tree, leaves=own) for tree, own in zip(shift.schedules, leaves, strict=True))
@@ -167,7 +167,7 @@ def test_select_names_the_instance(shift):
 @pytest.mark.sampled(1)
 def test_instances_run_and_give_the_serial_result(text):
     static = {"s": (3, 2), "B": (8,)} | ({"K": (3,)} if "K" in text else {})
-    found = verify(text, static=static, options=OPTIONS, **QUICK)
+    found = verify(text, static=static, machine="all", options=OPTIONS, **QUICK)
     assert found.passed, found.table()
     assert found.not_verified == ()
     for row in found.leaves:

@@ -168,7 +168,7 @@ COMPILED = {"counters": ["registers_per_thread"], "strategies": [], "static": {"
 
 
 def test_the_page_names_the_instance_that_select_names():
-    result = metafork.optimize(EXAMPLES / "smooth.mf", **COMPILED)
+    result = metafork.optimize(EXAMPLES / "smooth.mf", machine="all", **COMPILED)
     (schedule,) = result.document.schedules
     (leaf,) = schedule.leaves
     assert len(leaf.instances) == 2

@@ -52,7 +52,9 @@ void spmv_init(int n, int nnz, int B, int row[n + 1], int col[nnz], float val[nn
 
 
 def verified(text, **options):
-    return verify(text, counters=("threads_per_block",), strategies=(), options=Options(**QUICK, **options))
+    return verify(
+        text, counters=("threads_per_block",), strategies=(), options=Options(**QUICK, **options), machine="all"
+    )
 
 
 def hints(found):

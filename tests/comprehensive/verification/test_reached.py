@@ -95,7 +95,7 @@ int modes(int n, int B, int mode, float a[n]) {
 
 
 def verified(text):
-    return verify(text, counters=("threads_per_block",), strategies=(), options=OPTIONS)
+    return verify(text, counters=("threads_per_block",), strategies=(), options=OPTIONS, machine="all")
 
 
 @pytest.fixture(scope="module")

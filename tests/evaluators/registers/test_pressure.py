@@ -2,7 +2,7 @@
 
 from evaluators.registers.code import liveness
 from evaluators.registers.loops import natural_loops
-from evaluators.registers.pressure import Accesses, accesses, hoisted, weights
+from evaluators.registers.pressure import Accesses, accesses, weights
 from evaluators.registers.reading import read_code
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
@@ -15,7 +15,6 @@ def test_registers_are_known_by_their_declarations():
     named = PTX.replace("%rd", "%address_").replace("%r", "%value_").replace("%p", "%test_")
     plain, other = read_code(PTX), read_code(named)
     assert weights(plain) == weights(other)
-    assert hoisted(plain) == hoisted(other)
 
 
 def test_pressure_follows_what_ptxas_does():
@@ -26,8 +25,6 @@ def test_pressure_follows_what_ptxas_does():
     assert {name: weight[name] for name in ("%rd1", "%r9", "%p1", "%rd5", "%rd3", "%r2")} == {
         "%rd1": 0, "%r9": 0, "%p1": 0, "%rd5": 1, "%rd3": 2, "%r2": 1,
     }  # fmt: skip
-    # The second load comes before the store: both values and the address are live there, and the shared address.
-    assert hoisted(code) == 5
     assert accesses(code) == Accesses(2, 2, 1)
 
 
@@ -69,4 +66,3 @@ def test_loads_of_an_unrolled_loop_are_counted_together():
     rolled, unrolled = (read_code(emit_ptx(optimize(text, (name,)))) for name in ("O3-rolled", "O3"))
     assert accesses(rolled).loads == 1
     assert accesses(unrolled).loads >= 4
-    assert hoisted(unrolled) >= hoisted(rolled) + 4

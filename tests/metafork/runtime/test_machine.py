@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 import metafork
+from metafork.analysis.analyses import NVIDIA
 from metafork.runtime.machine import (
     DEFAULT,
     FIELDS,
     PRESETS,
-    SUPPORTED,
     Machine,
     MachineError,
     OwnLimit,
@@ -43,7 +43,7 @@ def test_other_names_are_targets_and_may_be_fractions():
 
 def test_a_range_has_the_presets_between_its_ends():
     assert presets_between("sm_86 .. sm_90") == ("sm_86", "sm_89", "sm_90")
-    assert presets_between(SUPPORTED)[0] == "sm_75"
+    assert presets_between(NVIDIA.machines)[0] == "sm_75"
     assert presets_between("sm_80") is None
 
 

@@ -33,7 +33,7 @@ def test_the_option_is_checked():
 
 
 def test_leaves_of_a_product_differ_by_the_registers_of_a_tile():
-    (tree,) = optimize(MATMUL, **CHOSEN).schedules
+    (tree,) = optimize(MATMUL, machine="all", **CHOSEN).schedules
     tiled, plain = tree.leaves
     assert (tiled.version.program.mapping.jammed, plain.version.program.mapping.jammed) == (4, None)
     ((needs,),) = tiled.systems
@@ -47,7 +47,7 @@ def test_an_instance_has_its_tile_whatever_order_its_loops_stand_in():
     head = MATMUL[start : MATMUL.index(")", start) + 1]
     turned = MATMUL.replace(head, "HERE").replace(inside, head).replace("HERE", inside)
     assert turned != MATMUL
-    (tree,) = optimize(turned, **CHOSEN, static={"s": (3,)}).schedules
+    (tree,) = optimize(turned, machine="all", **CHOSEN, static={"s": (3,)}).schedules
     # The other leaf is for machines without the registers of a tile.
     made = [leaf.of(instance) for leaf in tree.leaves for instance in leaf.instances]
     assert made

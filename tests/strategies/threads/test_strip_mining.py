@@ -196,7 +196,7 @@ def test_leaves_say_what_is_in_shared_memory_in_the_end():
     four = text(
         "float a = 0, b = 0; for (int j = 0; j < m; j++) { a += 1 / (p - x[j]); b -= a; } z4[p][0] = a; z4[p][3] = b;"
     )
-    (tree,) = optimize(four.replace("float z[n]", "float z4[n][4]"), static="none").schedules
+    (tree,) = optimize(four.replace("float z[n]", "float z4[n][4]"), static="none", machine="all").schedules
     named = {leaf.strategies: leaf.effects for leaf in tree.leaves}
     assert named["strip_mining",] == ("x, z4 in shared memory", "loop over j in strips")
     assert named["caching", "strip_mining"] == ("x in shared memory", "loop over j in strips")
@@ -214,7 +214,7 @@ def test_short_of_registers_or_beside_other_mappings_nothing_is_done():
 
 
 def test_where_shared_memory_is_short_or_a_block_is_small_there_are_no_strips():
-    (tree,) = optimize(text(WORK), static="none").schedules
+    (tree,) = optimize(text(WORK), static="none", machine="all").schedules
     found = {}
     for room, block in ((12288, 128), (100, 128), (12288, 32), (12288, 31)):
         known = {"T": 1024, "RB": 65536, "R": 255, "Z": room, "n": 512, "m": 512, "B": block}

@@ -143,9 +143,8 @@ def test_whole_rows_are_a_share_of_those_of_all_threads():
 
 def mappings(points, **how):
     """The mappings of the leaves that a machine of T threads and R registers has at blocks of B by C."""
-    (tree,) = optimize(
-        text(FIVE), strategies=("taller_columns", "thread_columns", "thread_coarsening"), **how
-    ).schedules
+    names = ("taller_columns", "thread_columns", "thread_coarsening")
+    (tree,) = optimize(text(FIVE), strategies=names, machine="all", **how).schedules
     found = {}
     for point in points:
         machine = {"T": 1024, "RB": 65536, "R": 255, "n": 512, "m": 512, "s": 1} | dict(zip("BCR", point, strict=False))

@@ -123,7 +123,7 @@ def test_the_option_is_checked():
 def test_leaves_differ_by_the_registers_of_the_results():
     text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")
     chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("thread_coarsening",)}
-    (tree,) = optimize(text, **chosen).schedules
+    (tree,) = optimize(text, machine="all", **chosen).schedules
     several, one = tree.leaves
     assert (several.version.program.mapping.coarsened, one.version.program.mapping.coarsened) == ((1, 8), None)
     needs = [need for need in several.systems[0] if need.left == several.counters["registers_per_thread"].numerator]

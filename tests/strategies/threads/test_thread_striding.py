@@ -48,6 +48,7 @@ def test_striding_leaves_compute_what_the_program_means(name):
         path,
         counters=["threads_per_block", "shared_memory"],
         strategies=["caching", "thread_striding"],
+        machine="all",
         options=options,
     )
     assert not found.failures, found.failures

@@ -116,7 +116,7 @@ int main(int argc, char **argv) {
 @pytest.fixture(scope="module")
 def matmul(tmp_path_factory):
     directory = tmp_path_factory.mktemp("matmul")
-    result = built("matmul", directory)
+    result = built("matmul", directory, machine="all", strategies=["+register_pressure"])
     with_main(directory, "matmul", INTERFACE, "interface")
     return Matmul(result, directory)
 

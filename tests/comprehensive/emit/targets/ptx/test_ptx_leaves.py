@@ -2,7 +2,6 @@
 
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
@@ -61,13 +60,10 @@ def test_a_tree_without_some_leaves(gone):
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
     result = optimize(Source("smooth.mf", text), **options, order="paper")
-    whole = replace(result.schedules[0], for_no_machine=(2, 3))
+    whole = result.schedules[0]
     tree = without_leaves(whole, dict.fromkeys(gone, "for the test"))
     kept = [leaf for leaf in whole.leaves if leaf.id not in gone]
     assert [(leaf.systems, leaf.effects) for leaf in tree.leaves] == [(leaf.systems, leaf.effects) for leaf in kept]
-    assert [kept[number - 1].id for number in tree.for_no_machine] == [
-        number for number in (2, 3) if number not in gone
-    ]
     names = [one.kernel for leaf in tree.leaves for one in (leaf, *leaf.instances)]
     expected = [
         name

@@ -73,6 +73,7 @@ def test_every_leaf_computes_what_the_serial_elision_does():
         PROGRAM,
         counters=("threads_per_block", "shared_memory"),
         options=Options(points=8, jobs=1, optimization="-O0", dataflow_seconds=0),
+        machine="all",
     )
     assert [failure.text() for failure in found.failures] == []
     assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(3)}
@@ -98,7 +99,7 @@ void f(int n, int B, const double x[n], double y[n])
 def test_no_compiler_computes_a_function_of_the_library_itself():
     # gcc makes x * x of the power, and a number of tgamma(4.7) whose last bits are others, but not at every level.
     options = Options(points=12, jobs=1, dataflow_seconds=0)
-    found = verify(LIBRARY, counters=("threads_per_block",), strategies=(), options=options)
+    found = verify(LIBRARY, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
 
 
@@ -142,7 +143,7 @@ void f(int n, int m, int B, const int x[n], int y[n], const Sphere s[m], float d
 @pytest.mark.slow
 def test_calls_that_write_may_stand_where_a_condition_has_an_order():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
-    found = verify(CALLS, counters=("threads_per_block",), strategies=(), options=options)
+    found = verify(CALLS, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
 
 
@@ -157,6 +158,6 @@ void smooth(const float a[N], float b[N])
 
 def test_sizes_in_the_text_may_be_large():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
-    found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options)
+    found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
     assert all(0 < row.points <= 3 for row in found.leaves)

@@ -116,7 +116,7 @@ def plain(leaf):
 @pytest.mark.sampled(1)
 def test_verify_knows_that_atomic_updates_of_one_kind_do_not_race(code, races):
     options = Options(points=2, jobs=1, dataflow_seconds=0, optimization="-O0")
-    found = verify(OWN, counters=("shared_memory",), strategies=(), options=options, code_of=code)
+    found = verify(OWN, counters=("shared_memory",), strategies=(), options=options, code_of=code, machine="all")
     assert any("data race" in failure.text() for failure in found.failures) is races
     assert bool(found.failures) is races
 
