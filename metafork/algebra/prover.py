@@ -140,7 +140,7 @@ class Prover:
     def _failing_sample(self, goal: Constraint) -> dict[str, int] | None:
         """Return a sample point of the premises at which the goal does not hold, if there is one."""
         if self._points is None:
-            self._points = sample_points(self.premises, self.quotients)
+            self._points = self._answers.samples(self.premises, self.quotients)
         for point in self._points:
             full = {**dict.fromkeys(goal.symbols, 0), **point}
             if not goal.holds(full):
@@ -244,13 +244,22 @@ Question: TypeAlias = tuple[tuple[Constraint, ...], Constraint, int]
 
 
 class Answers(Struct):
-    """Z3's answers of one run: several provers ask the same question, and it is put once.
+    """Z3's answers of one run, and sample points: several provers ask the same question, and it is put once.
 
     Each question has a context of its own: what Z3 was asked before does not change its answer.
     """
 
     _refuted: dict[Question, bool] = field(default_factory=dict)
     _points: dict[Question, Mapping[str, int] | None] = field(default_factory=dict)
+    _samples: dict[tuple[tuple[Constraint, ...], tuple[DerivedSymbol, ...]], list[dict[str, int]]] = field(
+        default_factory=dict
+    )
+
+    def samples(self, premises: tuple[Constraint, ...], quotients: tuple[DerivedSymbol, ...]) -> list[dict[str, int]]:
+        """Return a few small points that satisfy the premises."""
+        if (premises, quotients) not in self._samples:
+            self._samples[premises, quotients] = sample_points(premises, quotients)
+        return self._samples[premises, quotients]
 
     def refuted_over_reals(self, *question: *Question) -> bool:
         """Say whether the premises with the negation of the goal are shown to have no real solution."""

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.positivity import whole as has_whole_coefficients
 from metafork.algebra.symbols import Wrap
 from metafork.analysis.facts import Scope
 from metafork.analysis.wraps import wrap_of
@@ -168,6 +169,9 @@ class HiddenValues:
         if key in self._made:
             return self._made[key]
         of = (value.symbols | divisor.symbols) - scope.constants
+        if (digit := None if signed else self._digit(scope, value, divisor)) is not None:
+            self._made[key] = digit
+            return digit
         whole = key if signed else ("whole part", *self._of_one_division(value, divisor), False, below)
         if whole in self._made:
             quotient = self._made[whole]
@@ -187,6 +191,20 @@ class HiddenValues:
         if inner is None:
             return value, divisor
         return self._of_one_division(inner[0], inner[1] * divisor)
+
+    def _digit(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial | None:
+        """Return the quotient of a remainder by a factor of its divisor: ``p % (h*w) / w`` is ``p / w - h*(p / (h*w))``."""
+        for name in sorted(value.symbols & self._divided.keys()):
+            dividend, whole = self._divided[name]
+            factor = whole.divide_exactly(divisor)
+            outer = Polynomial.symbol(name)
+            if factor is None or not has_whole_coefficients(factor) or whole == divisor or value != dividend - whole * outer:
+                continue
+            inner = self._whole_part(scope, dividend, divisor)
+            if inner.only_symbol and inner != outer:
+                self._learn(outer, Hidden((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
+                return inner - factor * outer
+        return None
 
     def _learn(self, value: Polynomial, more: Hidden) -> None:
         """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""

@@ -77,10 +77,10 @@ class ValueRanges:
             if bound is None or self._signs.follows(self._slack(value, bound, largest), self._guards):
                 continue
             counters = [Counter(symbol, trips) for symbol, trips in self._loops.items()]
-            reached = [
-                *bounds(value, counters, self._signs, largest=largest),
-                *self._guarded(value, bound, largest),
-            ]
+            guarded = list(self._guarded(value, bound, largest))
+            reached = [*bounds(value, counters, self._signs, largest=largest), *guarded]
+            if all(one.symbols & self._loops.keys() for one in reached):
+                reached += [most for one in guarded for most in bounds(one, counters, self._signs, largest=largest)]
             if any(self._signs.follows(self._slack(one, bound, largest), self._premises) for one in reached):
                 continue
             worst = next((one for one in reached if not one.symbols & self._loops.keys()), None)

@@ -227,7 +227,7 @@ class Meetings:
             return True  # there is no such case
         if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
             return True
-        zero = [*differences, *(c.difference for c in known if c.relation == "==")]
+        zero = [*differences, *(c.difference for c in (*known, *self._prover.premises) if c.relation == "==")]
         return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))
 
     def _apart(self, left: Polynomial, right: Polynomial, both: AtPoints) -> bool:

@@ -6,10 +6,11 @@ threads of a block have its grid variables and, between two barriers, all that t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
@@ -19,6 +20,7 @@ from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.hidden_references import references_with_hidden
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.meeting.meeting import Meetings
+from metafork.analysis.meeting.multiples import Multiples
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
 from metafork.ir.translation_unit import Promise
@@ -59,14 +61,23 @@ class AccessPairs:
             scope.values[loop.var] = Polynomial.symbol(loop.var)
             scope.ranges.enter(loop.var, scope.polynomial(loop.extent))
         decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
-        self._accesses, of_guards, hidden = references_with_hidden(path.program, facts)
+        accesses, of_guards, hidden = references_with_hidden(path.program, facts)
         quotients = tuple(dict.fromkeys((*scope.derived[len(facts.derived) :], *of_guards)))
         known = [*facts.constraints, *(constraint for one in decided for constraint in one.constraints)]
         known += [constraint for quotient in quotients for constraint in quotient.constraints()]
+        self._accesses = Multiples(known).tightened_where(accesses)
+        numbers: dict[tuple[object, ...], int] = {}
+        self._said = {
+            one.order: numbers.setdefault((*_what(one), *(guard.meaning for guard in one.guards)), one.order)
+            for one in self._accesses
+        }
+        """For each access the first one of which the same is known."""
+        self._unguarded = _without_own_conditions(self._accesses, self._said)
         self._apart: set[tuple[int, int, RaceKind]] = set()
+        self._plain: dict[tuple[int, int, RaceKind], bool] = {}
         self._meetings = Meetings(
             path.program,
-            self._accesses,
+            [one for one in self._accesses if self._said[one.order] == one.order],
             Prover(known, (*facts.derived, *quotients)),
             [choice for one in decided for choice in one.alternatives],
             hidden,
@@ -86,28 +97,93 @@ class AccessPairs:
 
         Nothing is asked about arrays that are known to race in that way, and about accesses that are vouched for.
         """
-        written = {access.array for access in self._accesses if access.writes}
         global_arrays = {array.name for array in self._program.arrays}
-        for number, first in enumerate(self._accesses):
-            for other, second in enumerate(self._accesses[number:], number):
-                if first.array != second.array or first.array not in written:
+        told: set[tuple[RaceKind, str, bool]] = set()
+        for first, second in self._pairs(promises):
+            for kind in kinds:
+                if kind is RaceKind.GRID:
+                    may_meet = first.array in global_arrays
+                else:
+                    may_meet = first.phase is not None and first.phase == second.phase
+                compared = _comparable(first, second)
+                pair = (kind, first.array, compared)
+                if not may_meet or pair[:2] in refuted or pair in told:
                     continue
-                if not (first.writes or second.writes) or first.commutes(second):
-                    continue
-                if any(_is_about(p, one) for p in promises for one in (first, second)):
-                    continue
-                for kind in kinds:
-                    if kind is RaceKind.GRID:
-                        may_meet = first.array in global_arrays
-                    else:
-                        may_meet = first.phase is not None and first.phase == second.phase
-                    if not may_meet or (kind, first.array) in refuted or (number, other, kind) in self._apart:
-                        continue
-                    meeting = self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough)
-                    if meeting:
-                        self._apart.add((number, other, kind))
-                    else:
-                        yield Unproved(kind, first, second, meeting.compared)
+                if not self._disjoint(first, second, kind, thorough=thorough):
+                    told.add(pair)
+                    yield Unproved(kind, first, second, compared)
+
+    def _pairs(self, promises: Collection[Promise]) -> Iterator[tuple[Reference, Reference]]:
+        """Yield the pairs of accesses of which one writes, one access for all that say the same and do the same."""
+        written = {access.array for access in self._accesses if access.writes}
+        unlike: dict[tuple[int, bool, str], Reference] = {}
+        for access in self._accesses:
+            if access.array in written and not any(_is_about(promise, access) for promise in promises):
+                unlike.setdefault((self._said[access.order], access.writes, access.atomic), access)
+        accesses = list(unlike.values())
+        for number, first in enumerate(accesses):
+            for second in accesses[number:]:
+                if first.array == second.array and (first.writes or second.writes) and not first.commutes(second):
+                    yield first, second
+
+    def _disjoint(self, first: Reference, second: Reference, kind: RaceKind, *, thorough: bool) -> bool:
+        """Say whether two accesses are proved apart; what was proved once is not asked again.
+
+        Where many accesses differ in their conditions only, one is asked about first that has those of all.
+        """
+        ends = [self._said[first.order], self._said[second.order]]
+        pair = (min(ends), max(ends), kind)
+        if pair in self._apart:
+            return True
+        if ends[0] == ends[1]:
+            second = first
+        plain = [self._unguarded.get(number, one) for number, one in zip(ends, (first, second), strict=True)]
+        if plain[0] is not first or plain[1] is not second:
+            asked = (plain[0].order, plain[1].order, kind)
+            if asked not in self._plain:
+                self._plain[asked] = bool(self._meetings.meet(*plain, _points(*plain, kind), thorough=False))
+            if self._plain[asked]:
+                return True
+        if not self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough):
+            return False
+        self._apart.add(pair)
+        return True
+
+
+MANY_CONDITIONS = 3
+"""Accesses that differ in their conditions only, for one more that has no others than all of them have."""
+
+
+def _without_own_conditions(accesses: Sequence[Reference], said: Mapping[int, int]) -> dict[int, Reference]:
+    """Return, by what is said of them, accesses with the conditions only that many more with their elements have."""
+    alike: dict[tuple[object, ...], dict[int, Reference]] = {}
+    for access in accesses:
+        alike.setdefault(_what(access), {}).setdefault(said[access.order], access)
+    found: dict[int, Reference] = {}
+    for those in alike.values():
+        if len(those) >= MANY_CONDITIONS:
+            first, *others = those.values()
+            common = tuple(one for one in first.guards if all(one in other.guards for other in others))
+            found |= dict.fromkeys(those, replace(first, guards=common))
+    return found
+
+
+def _what(access: Reference) -> tuple[object, ...]:
+    """Return all that says which elements an access touches, but its conditions."""
+    indices, loops = access.indices, access.loops
+    own = {loop.var: Polynomial.symbol(f" {axis}") for axis, loop in (*access.distances, *access.turns)}
+    if own:
+        indices = tuple(None if index is None else index.substitute(own) for index in indices)
+        loops = tuple(
+            replace(loop, var=str(own.get(loop.var, loop.var)), inside=tuple(one.substitute(own) for one in loop.inside))
+            for loop in loops
+        )
+    return access.array, indices, loops, access.clamped, access.wrapped, access.bounded, access.phase
+
+
+def _comparable(first: Reference, second: Reference) -> bool:
+    """Say whether an index is known of both accesses."""
+    return any(a is not None and b is not None for a, b in zip(first.indices, second.indices, strict=True))
 
 
 def _is_about(promise: Promise, access: Reference) -> bool:
