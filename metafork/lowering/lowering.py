@@ -55,6 +55,7 @@ from metafork.ir.program import (
     Program,
     Stmt,
     Var,
+    While,
     binary,
     expressions_of,
     unary,
@@ -426,9 +427,15 @@ def _read(body: tuple[Stmt, ...], kept: set[str], droppable: list[tuple[str, set
             case For(init=init, step=step, body=inner):
                 for head in (init, stmt, step):
                     kept |= set() if head is None else _read_by(head)
+                # The head stays as it is, and so do the scalars that it sets.
+                targets = (head.target for head in (init, step) if isinstance(head, Assign))
+                kept |= {target.name for target in targets if isinstance(target, Var)}
+                _read(inner, kept, droppable)
+            case While(body=inner):
+                kept |= _read_by(stmt)
                 _read(inner, kept, droppable)
             case _:
-                kept |= set().union(*map(_read_by, walk_statements((stmt,))))
+                kept |= _read_by(stmt)
 
 
 def _read_by(stmt: Stmt) -> set[str]:
@@ -449,7 +456,7 @@ def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
                     result.append(stmt)
             case If(then=then, otherwise=otherwise):
                 result.append(replace(stmt, then=_dropped(then, read), otherwise=_dropped(otherwise, read)))
-            case For(body=inner):
+            case For(body=inner) | While(body=inner):
                 result.append(replace(stmt, body=_dropped(inner, read)))
             case _:
                 result.append(stmt)
