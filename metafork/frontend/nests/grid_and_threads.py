@@ -158,7 +158,8 @@ class _Rewriting:
         below = {one.name for one in syntax.declarators_in(loop.body)}
         if not head.names.isdisjoint(below) or head.name in head.names:
             return True
-        return not counts_numbers(head, self._known.named_type(head.declarator.type), self._type)
+        own = self._known.named_type(head.declarator.type)
+        return not counts_numbers(head, own, self._type, self._known.named_type)
 
     def _is_unsigned(self, head: Head) -> bool:
         type_ = self._known.named_type(head.declarator.type)
@@ -321,7 +322,7 @@ class _Rewriting:
             return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
         names = {
             one.name: one.span
-            for part in (head.start, *(bound.limit for bound in head.bounds))
+            for part in (head.start, *(part for bound in head.bounds for part in bound.parts))
             for one in syntax.walk(part)
             if isinstance(one, syntax.Name) and one.name in self._inside
         }

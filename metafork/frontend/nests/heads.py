@@ -1,9 +1,9 @@
 """Heads of ``meta_for``s as people write them: how many iterations there are, and the variable from their number.
 
 ``for (i = lo; i < hi; i += step)`` has ``(hi - lo + step - 1) / step`` iterations, of which number k has
-``i == lo + step * k``.  Of several upper bounds, ``i < hi && i < n`` or the lesser one by ``?:``, one that is known
-before the nest counts them, and the others become conditions in the body.  Downwards likewise.  A head that is no such
-thing stays as it is, for a diagnostic.
+``i == lo + step * k``.  ``i + 1 < hi`` is a bound as ``i < hi`` is.  Of several upper bounds, ``i < hi && i < n`` or
+the lesser one by ``?:``, one that is known before the nest counts them, and the others become conditions in the body.
+Downwards likewise.  A head that is no such thing stays as it is, for a diagnostic.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.loop_heads import comparison_of, step_of
+from metafork.frontend.text.vocabulary import CONSTANTS
 from metafork.ir.messages.source import Span
 
 Range = tuple[syntax.Expression, syntax.Expression]
@@ -23,11 +24,24 @@ Range = tuple[syntax.Expression, syntax.Expression]
 
 
 class Bound(Struct, frozen=True):
-    """``variable op limit``, with the span of the whole comparison."""
+    """``variable op limit``, or ``variable + offset op limit``, with the span of the whole comparison."""
 
     op: str
     limit: syntax.Expression
     span: Span
+    offset: syntax.Expression | None = None
+
+    @property
+    def parts(self) -> tuple[syntax.Expression, ...]:
+        """What stands beside the variable."""
+        return (self.limit,) if self.offset is None else (self.limit, self.offset)
+
+    @property
+    def alone(self) -> syntax.Expression:
+        """The limit of the variable alone, as numbers have it."""
+        if self.offset is None:
+            return self.limit
+        return combined(self.limit.span, (True, self.limit), (False, self.offset))
 
 
 class Head(Struct, frozen=True):
@@ -56,7 +70,7 @@ class Head(Struct, frozen=True):
 
     def count(self, bound: Bound, expanded: bool = False) -> syntax.Expression:
         """Return the number of iterations as one bound has it; 0 or less where there are none."""
-        first, last = (bound.limit, self.start) if self.down else (self.start, bound.limit)
+        first, last = (bound.alone, self.start) if self.down else (self.start, bound.alone)
         if expanded:
             first, last = products(first), products(last)
         closed = int(bound.op in ("<=", ">="))
@@ -65,7 +79,8 @@ class Head(Struct, frozen=True):
     def condition(self, bound: Bound) -> syntax.Expression:
         """Return a bound as a condition on the variable."""
         op = bound.op if bound.op != "!=" else ">" if self.down else "<"
-        return infix(op, name(self.name, bound.span), bound.limit)
+        variable: syntax.Expression = name(self.name, bound.span)
+        return infix(op, variable if bound.offset is None else infix("+", variable, bound.offset), bound.limit)
 
     def value(self, index: syntax.Expression) -> syntax.Expression:
         """Return the value of the variable in the iteration of a number."""
@@ -77,8 +92,12 @@ class Head(Struct, frozen=True):
 
     def counting(self, inside: Collection[str]) -> tuple[Bound, syntax.Expression] | None:
         """Return a bound and its count, which has none of the names declared inside; ``None`` where all have some."""
+        # The greatest value of a type is the last to say how many there are.
+        bounds = sorted(
+            self.bounds, key=lambda one: bool(names := syntax.names_in(one.limit)) and names <= set(CONSTANTS)
+        )
         for expanded in (False, True):
-            for bound in self.bounds:
+            for bound in bounds:
                 count = self.count(bound, expanded)
                 if syntax.names_in(count).isdisjoint(inside):
                     return bound, count
@@ -95,20 +114,21 @@ class Head(Struct, frozen=True):
         bounds: list[Bound] = []
         for bound in self.bounds:
             limit = _extreme(bound.limit, ranges, 1)
-            if limit is not None:
-                bounds.append(Bound(bound.op, limit, bound.span))
+            offset = None if bound.offset is None else _extreme(bound.offset, ranges, 0)
+            if limit is not None and (offset is not None or bound.offset is None):
+                bounds.append(replace(bound, limit=limit, offset=offset))
         return replace(self, start=start, bounds=tuple(bounds)) if start is not None and bounds else None
 
     @property
     def names(self) -> set[str]:
         """The names that it uses, but for its variable."""
-        parts = (self.start, self.step, *(bound.limit for bound in self.bounds))
+        parts = (self.start, self.step, *(part for bound in self.bounds for part in bound.parts))
         return {name for part in parts for name in syntax.names_in(part)}
 
     @property
     def factors(self) -> dict[str, syntax.Name]:
         """The names by which something is multiplied in the range; ``within`` takes them not to be negative."""
-        parts = (self.start, *(bound.limit for bound in self.bounds))
+        parts = (self.start, *(part for bound in self.bounds for part in bound.parts))
         products = [
             one for part in parts for one in syntax.walk(part) if isinstance(one, syntax.Infix) and one.op == "*"
         ]
@@ -116,9 +136,8 @@ class Head(Struct, frozen=True):
 
     def range(self, counted: Bound) -> Range:
         """Return the least and the greatest value of the variable, as one bound has it."""
-        last = combined(counted.span, (True, counted.limit), constant=-int(counted.op not in ("<=", ">=")))
-        if self.down:
-            last = combined(counted.span, (True, counted.limit), constant=int(counted.op != ">="))
+        beyond = int(counted.op not in ("<=", ">="))
+        last = combined(counted.span, (True, counted.alone), constant=beyond if self.down else -beyond)
         return (last, self.start) if self.down else (self.start, last)
 
 
@@ -163,7 +182,7 @@ def head_of(loop: syntax.ForStatement) -> Head | None:
     if is_number(by, 1):
         wanted.add("!=")
     if any(bound.op not in wanted for bound in bounds) or _changes(
-        declarator.value, by, *(one.limit for one in bounds)
+        declarator.value, by, *(part for one in bounds for part in one.parts)
     ):
         return None
     if len(bounds) > 1 and any(bound.op == "!=" for bound in bounds):
@@ -189,9 +208,39 @@ def _bounds(condition: syntax.Expression, variable: str, apart: bool) -> Iterato
             yield from _bounds(left, variable, apart)
             yield from _bounds(right, variable, apart)
         case _:
-            op, limit = comparison_of(condition, variable) or ("", condition)
+            op, limit, offset = _compared(condition, variable)
             both = _lesser_of(limit) if apart and op in ("<", "<=") else None
-            yield from (Bound(op, one, condition.span) for one in both or (limit,))
+            yield from (Bound(op, one, condition.span, offset) for one in both or (limit,))
+
+
+def _compared(condition: syntax.Expression, variable: str) -> tuple[str, syntax.Expression, syntax.Expression | None]:
+    """Return operator, limit and offset of ``variable + offset op limit``; an empty operator where it is none."""
+    found = comparison_of(condition, variable)
+    if found is not None:
+        return *found, None
+    if isinstance(condition, syntax.Infix):
+        for left in (True, False):
+            offset = _beside(condition.left if left else condition.right, variable)
+            if offset is None:
+                continue
+            alone = name(variable, condition.span)
+            changed = replace(condition, left=alone) if left else replace(condition, right=alone)
+            found = comparison_of(changed, variable)
+            if found is not None:
+                return *found, offset
+    return "", condition, None
+
+
+def _beside(expression: syntax.Expression, variable: str) -> syntax.Expression | None:
+    """Return what is added to a variable in ``v + 1``, ``1 + v`` or ``v - 1``, ``None`` where it is no such sum."""
+    match expression:
+        case syntax.Infix(op="+" | "-" as op, left=syntax.Name(name=left), right=other) if left == variable:
+            offset = other if op == "+" else syntax.Prefix("-", other, other.span)
+        case syntax.Infix(op="+", left=offset, right=syntax.Name(name=right)) if right == variable:
+            pass
+        case _:
+            return None
+    return None if variable in syntax.names_in(offset) else offset
 
 
 def _lesser_of(expression: syntax.Expression) -> tuple[syntax.Expression, syntax.Expression] | None:
@@ -312,6 +361,9 @@ def _terms(expression: syntax.Expression) -> Iterator[tuple[bool, syntax.Express
             yield from _terms(left)
             for sign, term in _terms(right):
                 yield sign == (op == "+"), term
+        case syntax.Prefix(op="-", operand=operand):
+            for sign, term in _terms(operand):
+                yield not sign, term
         case _:
             if not is_number(expression, 0):
                 yield True, expression

@@ -61,12 +61,13 @@ def hull(*spans: Span) -> Span:
     return Span(first.line, first.column, last.end_line, last.end_column, first.start, last.end)
 
 
-_BLANK = re.compile(r"(?:[ \t\r\n\f\v\ufeff]|\\\r?\n|//(?:\\\r?\n|[^\n])*|/\*.*?\*/)+", re.DOTALL)
-_DIRECTIVE = re.compile(r"#(?:\\\r?\n|/\*.*?\*/|//(?:\\\r?\n|[^\n])*|\"(?:\\.|[^\"\\\n])*\"|[^\n])*", re.DOTALL)
+_SPLICE = re.compile(r"\\[ \t\f\v]*\r?\n")  # gcc and clang take blanks behind the backslash, with a warning
+_BLANK = re.compile(r"(?:[ \t\r\n\f\v\ufeff]|//[^\n]*|/\*.*?\*/)+", re.DOTALL)
+_DIRECTIVE = re.compile(r"#(?:/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|[^\n])*", re.DOTALL)
 _TOKEN = re.compile(
     r"""
-    (?P<string>(?:u8|[LuU])?"(?:\\(?:\r?\n|.)|[^"\\\n])*")
-  | (?P<character>(?:u8|[LuU])?'(?:\\(?:\r?\n|.)|[^'\\\n])*')
+    (?P<string>(?:u8|[LuU])?"(?:\\.|[^"\\\n])*")
+  | (?P<character>(?:u8|[LuU])?'(?:\\.|[^'\\\n])*')
   | (?P<name>[A-Za-z_$][A-Za-z0-9_$]*)
   | (?P<number>\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*)
   | (?P<punctuator>\.\.\.|<<=|>>=|\+\+|--|->|&&|\|\||<<|>>|<=|>=|==|!=|[-*/%+&|^]=|\#\#|[-=+*/%|&~^!<>?()\[\]{},.;:\#])
@@ -84,9 +85,34 @@ class UnterminatedCommentError(Exception):
         self.offset = offset
 
 
+class _Joined:
+    """A text without its line continuations, whose offsets lead back to places of the text as it was written."""
+
+    def __init__(self, text: str, lines: LineMap) -> None:
+        self._lines = lines
+        self._seams: list[int] = []  # offsets in the joined text, and how much of the other one is gone there
+        self._gone: list[int] = [0]
+        for match in _SPLICE.finditer(text) if "\\" in text else ():
+            self._seams.append(match.start() - self._gone[-1])
+            self._gone.append(self._gone[-1] + len(match.group()))
+        self.text = _SPLICE.sub("", text) if self._seams else text
+
+    def start(self, offset: int) -> int:
+        """Return where the character at an offset of the joined text was written."""
+        return offset + self._gone[bisect_right(self._seams, offset)]
+
+    def span(self, start: int, end: int) -> Span:
+        """Return where a passage of the joined text, which is not empty, was written."""
+        return self._lines.span(self.start(start), self.start(end - 1) + 1)
+
+
 def tokenize(text: str, lines: LineMap | None = None) -> list[Token]:
-    """Return the tokens of a text; raises ``UnterminatedCommentError``."""
-    lines = lines or LineMap(text)
+    """Return the tokens of a text; raises ``UnterminatedCommentError``.
+
+    Lines that end in a backslash are joined first, as C has it: a word may go on in the next line.
+    """
+    joined = _Joined(text, lines or LineMap(text))
+    text = joined.text
     tokens: list[Token] = []
     position, end = 0, len(text)
     line_is_empty = True
@@ -98,18 +124,18 @@ def tokenize(text: str, lines: LineMap | None = None) -> list[Token]:
             position = match.end()
             continue
         if text.startswith("/*", position):
-            raise UnterminatedCommentError(position)
+            raise UnterminatedCommentError(joined.start(position))
         if text[position] == "#" and line_is_empty:
             match = _DIRECTIVE.match(text, position)
             assert match is not None
             stop = position + len(match.group().rstrip())
-            tokens.append(Token(TokenKind.DIRECTIVE, text[position:stop], lines.span(position, stop)))
+            tokens.append(Token(TokenKind.DIRECTIVE, text[position:stop], joined.span(position, stop)))
             position = match.end()
             continue
         match = _TOKEN.match(text, position)
         assert match is not None
         kind = TokenKind(match.lastgroup)
-        tokens.append(Token(kind, match.group(), lines.span(position, match.end())))
+        tokens.append(Token(kind, match.group(), joined.span(position, match.end())))
         position = match.end()
         line_is_empty = False
     return tokens

@@ -38,7 +38,6 @@ from metafork.frontend.text.tokens import (
 )
 from metafork.ir.messages.source import Span
 
-_SPLICE = re.compile(r"\\\r?\n")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(r"#\s*(?P<word>[A-Za-z_]*)\s*(?P<rest>.*)\Z", re.DOTALL)
 _DEFINE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<formals>\([^)]*\))?(?P<body>.*)\Z", re.DOTALL)
@@ -434,7 +433,7 @@ def _opened(directive: Directive, verdict: bool | None) -> _Branch:
 
 
 def _directive(token: Token) -> Directive:
-    text = _COMMENT.sub(" ", _SPLICE.sub("", token.text))
+    text = _COMMENT.sub(" ", token.text)
     match = _HEAD.match(text)
     assert match is not None
     return Directive(match["word"], match["rest"].rstrip(), token.span)

@@ -9,6 +9,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import integer_value
 from tests.metafork.frontend.marked import diagnostics_of, program_of
 
+HEADERS = "#include <limits.h>\n#include <stddef.h>\n#include <stdint.h>\n"
 VALUES = {"n": (0, 1, 2, 7, 12), "m": (1, 5, 9), "lo": (0, 3), "s": (1, 3), "B": (1, 2, 5)}
 
 # Loops over i, as C has them, and what they are in Python.
@@ -32,6 +33,20 @@ LOOPS = {
     "int32_t i = n - 1; i >= 0; i--": lambda n, m, lo, s: range(n - 1, -1, -1),
     "unsigned i = 0; i < n; i += s": lambda n, m, lo, s: range(0, n, s),
     "unsigned i = lo; i < n; i++": lambda n, m, lo, s: range(lo, n),
+    "int i = 1; i < (int)n - 1; i++": lambda n, m, lo, s: range(1, n - 1),
+    "long i = lo; i <= (long)n - 2; i += s": lambda n, m, lo, s: range(lo, n - 1, s),
+    "int i = (int)(n - 1); i >= (int)lo; i--": lambda n, m, lo, s: range(n - 1, lo - 1, -1),
+    "ptrdiff_t i = (ptrdiff_t)n - 2; i > 0; i -= 2": lambda n, m, lo, s: range(n - 2, 0, -2),
+    "int i = 0; i < n && i < INT_MAX; i++": lambda n, m, lo, s: range(n),
+    "int i = lo; INT_MAX > i && i < (int)n; i += s": lambda n, m, lo, s: range(lo, n, s),
+    "int i = 'a' - 'Z'; i <= n; i++": lambda n, m, lo, s: range(7, n + 1),
+    "char i = '\\2'; i < '\\n' && i < n; i++": lambda n, m, lo, s: range(2, min(10, n)),
+    "int i = 0; i + 1 < n; i++": lambda n, m, lo, s: range(n - 1),
+    "int i = lo; 2 + i <= n; i += s": lambda n, m, lo, s: range(lo, n - 1, s),
+    "int i = 1; i - 1 < n && n + m >= i + lo; i++": lambda n, m, lo, s: range(1, min(n + 1, n + m - lo + 1)),
+    "int i = n; i - 1 > lo; i--": lambda n, m, lo, s: range(n, lo + 1, -1),
+    "int i = n; 0 <= i - m; i -= s": lambda n, m, lo, s: range(n, m - 1, -s),
+    "size_t i = lo; i + m < n + 8; i++": lambda n, m, lo, s: range(lo, n + 8 - m),
 }
 
 
@@ -69,7 +84,7 @@ def points(seed):
 @pytest.mark.parametrize("head", LOOPS)
 def test_blocks_reach_the_elements_of_the_loop(head):
     text = (
-        "#include <stdint.h>\nvoid f(int n, int m, int lo, int s, int B, float a[1000000]) "
+        f"{HEADERS}void f(int n, int m, int lo, int s, int B, float a[1000000]) "
         f"{{ meta_schedule meta_block(B) {{ meta_for ({head}) a[i + 1000] = 1; }} }}"
     )
     program = program_of(text)
@@ -81,7 +96,7 @@ def test_blocks_reach_the_elements_of_the_loop(head):
 @pytest.mark.parametrize("head", LOOPS)
 def test_heads_of_a_grid_are_brought_to_zero(head):
     text = (
-        "#include <stdint.h>\nvoid f(int n, int m, int lo, int s, int B, float a[1000000]) { meta_schedule { "
+        f"{HEADERS}void f(int n, int m, int lo, int s, int B, float a[1000000]) {{ meta_schedule {{ "
         f"meta_for ({head}) meta_for (int t = B - 1; t >= 0; t--) a[(i + 1000) * B + t] = 1; }} }}"
     )
     program = program_of(text)
@@ -143,6 +158,9 @@ REFUSED = {
     "the wrong way": ("MF0103", "int i = 0; i < n; i--"),
     "an unsigned one downwards": ("MF0103", "unsigned i = n; i > 0; i--"),
     "a sign that is lost": ("MF0103", "int i = -n; i < B * 2u; i++"),
+    "an unsigned sum that is negative": ("MF0103", "unsigned i = 0; i - 1 < n; i++"),
+    "a sum that an unsigned bound makes large": ("MF0103", "int i = 0; i - 1 < B * 2u; i++"),
+    "a conversion to a fraction": ("MF0103", "int i = 1; i < (float)n; i++"),
     "its own bound": ("MF0103", "int i = 0; i < n - i; i++"),
     "a bound from memory": ("MF0105", "int i = 0; i < a[0]; i++"),
     "a bound that may be passed by": ("MF0103", "int i = B; i < n && i != 3; i++"),

@@ -43,6 +43,10 @@ def cuts(text):
         ('f("a" "b", \'c\');', ['f("a" "b", \'c\')', "f", '"a" "b"', "'c'"]),
         ("a /* b */ + // c\n d;", ["a /* b */ + // c\n d", "a", "d"]),
         ("a + \\\n b;", ["a + \\\n b", "a", "b"]),
+        (
+            "lo\\\nng_\\ \t\r\nname +\\ \n= 1\\\n2;",
+            ["lo\\\nng_\\ \t\r\nname +\\ \n= 1\\\n2", "lo\\\nng_\\ \t\r\nname", "1\\\n2"],
+        ),
     ],
 )
 def test_expressions(text, expected):
