@@ -9,19 +9,20 @@ from pathlib import PurePath
 from comprehensive.emit.identifiers import c_comment, safe_identifiers
 from comprehensive.emit.launch_text import launch_declaration, typed_declaration
 from comprehensive.emit.select_text import select_declaration
-from comprehensive.emit.signature import element_type, signature_of
+from comprehensive.emit.signature import signature_of
 from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.ir.program import Binary, Conditional, Expr
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
-from metafork.printing.expressions import expression
+from metafork.printing.expressions import Spelling, expression
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>", re.MULTILINE)
 _OWN_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
 _STORAGE = re.compile(r"\b(?:extern|inline|__inline|__inline__|static|register)\b\s*")
 _WORD = re.compile(r"\b[A-Za-z_]\w*")
+_CPLUSPLUS = Spelling(cplusplus=True)
 _C_WORDS = frozenset(
     {"const", "volatile", "restrict", "static", "register", "signed", "unsigned", "char", "short", "int", "long"}
     | {"float", "double", "_Bool", "void"}
@@ -129,11 +130,11 @@ def _arrays(function: Function) -> str:
             texts.append(f"{'const ' if parameter.const else ''}{parameter.structure} *{parameter.name}")
         elif unknown and parameter.array is not None and _is_pointer(parameter):
             const = "const " if parameter.const else ""
-            texts.append(f"{const}{element_type(parameter.array.element)} *{parameter.name}")
+            texts.append(f"{const}{parameter.array.element.spelling} *{parameter.name}")
         elif unknown and parameter.array is not None:
             extents = "".join(f"[{expression(extent)}]" for extent in parameter.array.extents)
             const = "const " if parameter.const else ""
-            texts.append(f"{const}{element_type(parameter.array.element)} {parameter.name}{extents}")
+            texts.append(f"{const}{parameter.array.element.spelling} {parameter.name}{extents}")
         elif unknown and parameter.type is not None:
             texts.append(f"{'const ' if parameter.const else ''}{parameter.type.spelling} {parameter.name}")
         else:
@@ -184,8 +185,8 @@ def _for_cplusplus(parameter: FunctionParameter, name: str) -> str:
     if parameter.structure:
         return f"{const}{parameter.structure} *{name}"
     if parameter.array is not None:
-        return f"{const}{element_type(parameter.array.element)} *{name}"
+        return f"{const}{_CPLUSPLUS.type(parameter.array.element)} *{name}"
     if parameter.type is not None:
-        return f"{const}{'bool' if parameter.type.spelling == '_Bool' else parameter.type.spelling} {name}"
+        return f"{const}{_CPLUSPLUS.type(parameter.type)} {name}"
     plain = re.sub(r"\brestrict\b\s*", "", parameter.declaration)  # C++ has no such word
     return re.sub(rf"\b{re.escape(parameter.name)}\b", name, plain)

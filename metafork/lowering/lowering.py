@@ -67,6 +67,7 @@ from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.truth_values import as_bytes
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -92,7 +93,7 @@ def _kernel(program: Program, analyses: Analyses) -> Kernel:
         shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     except (UnknownSizeError, UnknownShapeError) as reason:
         raise CannotLowerError(str(reason)) from reason
-    kernel = _Lowering(program, memory, scope, shape, analyses).kernel()
+    kernel = as_bytes(_Lowering(program, memory, scope, shape, analyses).kernel())
     if checking():
         check_kernel(kernel)
     return kernel

@@ -116,7 +116,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     rows = tuple(one for one in inner if one is not None) or type_.rows
     stars = 0 if type_.extents else 1 + len(rows)
     if first is None and len(rows) == len(inner or rows) and type_.pointers == stars and not type_.function:
-        plain = scalar is not ScalarType.BOOL and not type_.qualifiers & {"volatile", "_Atomic"}
+        plain = not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed, variable.rows = scalar if plain else None, rows
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
@@ -124,9 +124,6 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, " ".join(type_.words), typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
-        if scalar is ScalarType.BOOL:
-            variable.reason = "what it leads to has type `_Bool`, and elements of arrays are numbers."
-            variable.way_out = "declare it as `unsigned char *`."
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
     elif structure is not None and (structure.fault or not type_.extents):
@@ -140,8 +137,6 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.type = scalar
     elif any(extent is None for extent in type_.extents):
         variable.fault, variable.message = "MF0208", f"the array `{name}` has no extent"
-    elif scalar is ScalarType.BOOL:
-        variable.fault, variable.message = "MF0216", f"the array `{name}` has elements of type `_Bool`"
     else:
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)

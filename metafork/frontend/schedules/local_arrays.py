@@ -104,8 +104,6 @@ class LocalArrays:
         self, declarator: syntax.Declarator, element: ScalarType, built: Callable[[syntax.Expression], ir.Expr]
     ) -> ir.Array:
         name, span = declarator.name, declarator.span
-        if element is ScalarType.BOOL:
-            raise self._reporter.refuse("MF0216", span, f"the array `{name}` has elements of type `_Bool`")
         extents: list[ir.Expr] = []
         for extent in declarator.type.extents:
             if extent is None:

@@ -87,7 +87,7 @@ class Views(Struct):
     ) -> tuple[ir.Array, ...]:
         found: dict[ScalarType, ir.Array] = {}
         for type_, count in columns.items():
-            name = fresh_name(f"{array.name}_{type_.spelling.replace(' ', '_')}", self.taken)
+            name = fresh_name(f"{array.name}_{type_.spelling.lstrip('_').replace(' ', '_')}", self.taken)
             self.taken.add(name)
             extents = (*array.extents[:-1], ir.IntConst(count))
             found[type_] = ir.Array(

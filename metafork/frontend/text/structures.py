@@ -148,7 +148,7 @@ def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple
     if member.structure is not None:
         inner = _named(member.structure, names)
     scalar = scalar_type(member.words, names) if inner is None and member.structure is None else None
-    if member.what or scalar is ScalarType.BOOL or (scalar is None and (inner is None or inner.fault)):
+    if member.what or (scalar is None and (inner is None or inner.fault)):
         of_type = f"of type `{' '.join(member.words)}`" if member.words else "a structure that is not understood"
         raise _FaultError(f"its member `{member.name}` is {member.what or of_type}")
     if inner is None:

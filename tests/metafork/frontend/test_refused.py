@@ -431,7 +431,6 @@ CASES = {
     "own array without elements": ("MF0209", thread("float t[«2 - 2»]; a[i] = 1;")),
     "own array too large": ("MF0209", thread("double «t[64][64]»; t[0][0] = 1; a[i] = t[0][0];")),
     "own array without extent": ("MF0208", thread("float «t[]»; a[i] = 1;")),
-    "own bool array": ("MF0216", thread("_Bool «t[4]»; a[i] = 1;")),
     "own array with names of members": ("MF0221", thread("int «t[4] = {.x = 1}»; a[i] = t[0];")),
     "designator behind the end": ("MF0221", thread("int t[4] = {[«4»] = 1}; a[i] = t[0];")),
     "own array from a string": ("MF0221", thread('char «t[4] = "abc"»; a[i] = t[0];')),
@@ -472,7 +471,10 @@ CASES = {
     "string": ("MF0215", thread('a[i] = «"x"»;')),
     "long double": ("MF0216", thread("long double «x = 1»;")),
     "cast to long double": ("MF0216", thread("a[i] = («long double») 1;")),
-    "bool array": ("MF0216", block("_Bool «t[m]»; meta_for (int j = 0; j < m; j++) a[j] = 1;")),
+    "atomic update of a truth value": (
+        "MF0224",
+        thread("«meta_atomic» t[0] |= i;").replace("float a[n]", "_Bool t[n], float a[n]"),
+    ),
     "static local": ("MF0217", thread("static int «k»; a[i] = k;")),
     "local with a handler": ("MF0217", thread("int k __attribute__((«cleanup»(f))); a[i] = 1;")),
     "handler of a macro": (

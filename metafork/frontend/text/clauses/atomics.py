@@ -51,6 +51,14 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
             reason="a floating-point sum depends on the order of its terms, and threads have none.",
             way_out="let each thread write its part to an array, and add these up in one order.",
         )
+    if target.type is ScalarType.BOOL:
+        raise reporter.refuse(
+            "MF0224",
+            span,
+            f"the elements of `{target.array}` have type `_Bool`",
+            reason="no device updates one truth value of several in a word atomically.",
+            way_out="make it an array of `int`.",
+        )
     op, value = operation(assignment)
     if op is None:
         raise reporter.refuse(

@@ -1,0 +1,132 @@
+"""Constructs of C in schedules: functions that are run on the CPU build and as C, with the same arrays.
+
+Every function is ``void NAME(int n, int m, int B, X *x, Y *y)``.  ``x`` and ``y`` have ``sizes`` elements, which are C
+expressions; ``elements`` says what one consists of: ``f`` and ``d`` are floating-point numbers, ``i``, ``l``, ``s`` and
+``c`` integers of 4, 8, 2 and 1 bytes, ``b`` truth values.  ``points`` are values of n, m and B; a leaf runs at the first.
+"""
+
+from msgspec import Struct
+
+
+class Construct(Struct, frozen=True):
+    """One function, or several of which the last is called; ``leaf`` is false where the serial code may run."""
+
+    text: str
+    elements: tuple[str, str] = ("f", "f")
+    sizes: tuple[str, str] = ("n", "n")
+    points: tuple[tuple[int, int, int], ...] = ((13, 3, 4),)
+    leaf: bool = True
+
+
+def loop(body, head="int i = 0; i < n; i++"):
+    """Return a schedule over the elements."""
+    return f"meta_schedule meta_block(B) {{ meta_for ({head}) {{ {body} }} }}"
+
+
+def function(body, x="float x[n]", y="float y[n]", before=""):
+    """Return the function of a case around a schedule and what stands beside it."""
+    return f"{before}\nvoid NAME(int n, int m, int B, {x}, {y})\n{{ {body} }}"
+
+
+DEAD = {
+    "a dead scalar in a while": function(loop("int k; while (x[i] > 1) { x[i] /= 2; k = 1; } y[i] = x[i];")),
+    "two in a do": function(
+        loop("int k, l = 0; do { x[i] /= 2; if (x[i] > 7) k = 1; else l = 2; } while (x[i] > 1); y[i] = x[i];")
+    ),
+    "a dead counter": function(loop("int k; for (k = 0; x[i] > 1; k++) x[i] /= 2; y[i] = x[i];")),
+    "at block level": function(
+        "meta_schedule { meta_for (int i = 0; i < n / B; i++) { int other, s = 1; other = i;"
+        " while (s < B) { s *= 2; other = s; meta_for (int j = 0; j < B; j++) y[i * B + j] += s; } } }"
+    ),
+    "in a loop in a loop": function(
+        loop("while (x[i] > 1) { int l; x[i] /= 2; while (x[i] > 3) { l = i; l += 2; x[i] -= 1; } } y[i] = x[i];")
+    ),
+    "in functions": function(
+        loop("y[i] = until_NAME(x[i]) + last_NAME(i);"),
+        before="static float until_NAME(float a) { int steps = 0; while (a > 1) { a /= 2; steps++; } return a; }\n"
+        "static int last_NAME(int a) { int k; do { k = a; a -= 3; } while (a > 0); return a; }",
+    ),
+    "narrow ones and arrays": function(
+        loop(
+            "int k = 0; unsigned char c; double t[3];"
+            " while (x[i] > 1) { x[i] /= 2; k = k + 1; c = k; t[1] = k; if (x[i] < 0) { int q; q = c; break; } }"
+            " y[i] = x[i];"
+        )
+    ),
+}
+LINES = {
+    "a macro over lines with blanks behind the backslash": function(
+        "EACH_NAME(i, n, y[i] += x[i])",
+        before="#define EACH_NAME(i, n, body) \\  \n  meta_schedule meta_block(B) { \\\t\n"
+        "    meta_for (int i = 0; i < (n); i++) { body; } \\ \n  }",
+    ),
+    "a line with a backslash and a blank": function(loop("y[i] = x[i] \\ \n + 1;")),
+    "words over two lines": function(loop("flo\\\nat lo\\ \nng_name = x[i]; y[i] +\\\n= long_na\\\nme * 1\\\n2;")),
+    "a pragma over lines": function(
+        loop("y[i] = x[i];"), "float *x", "float *y", "#pragma metafork ext\\ \nents(x[n], \\\n  y[n])"
+    ),
+}
+BOOLS = {
+    "truth values are written": Construct(function(loop("y[i] = x[i] * 0.5f - 3;"), y="bool y[n]"), ("f", "b")),
+    "truth values are read": Construct(
+        function(loop("y[i] = x[i] ? 0 : y[i] + x[(i + 1) % n];"), x="const _Bool x[n]"), ("b", "f")
+    ),
+    "truth values are changed in place": Construct(
+        function(
+            loop(
+                "bool own[3] = {2, 0, 1}, now = x[i]; own[1] = i & 6; own[2] += 3; x[i] ^= own[1];"
+                " x[i] |= 256 * own[2] * (i % 3 == 0); x[i]++; now = !now;"
+                " y[i] = now + own[0] + own[1] + own[2] + sizeof x[i];"
+            ),
+            x="bool *x",
+            y="int *y",
+        ),
+        ("b", "i"),
+    ),
+    "truth values of a block": Construct(
+        function(
+            "meta_schedule cache(x) { meta_for (int i = 0; i < n / B; i++) { bool near[B];"
+            " meta_for (int j = 0; j < B; j++) near[j] = x[i * B + j] * 5 - 2 * x[i * B];"
+            " meta_for (int j = 0; j < B; j++) y[i * B + j] = near[(j + 1) % B] && !near[j]; } }",
+            x="bool x[n]",
+            y="bool y[n]",
+        ),
+        ("b", "b"),
+    ),
+    "a table of truth values": Construct(
+        function(loop("y[i] = table_NAME[i % 4] + x[i];"), before="static const bool table_NAME[4] = {1, 0, 7, true};")
+    ),
+    "truth values in structures": Construct(
+        function(
+            loop("x[i].wall = x[i].x - 3; x[i].x += x[i].wall; struct two_NAME q = y[i]; q.b = !q.a; y[i] = q;"),
+            x="struct cell_NAME x[n]",
+            y="struct two_NAME y[n]",
+            before="struct cell_NAME { bool wall; float x; }; struct two_NAME { bool a, b; };",
+        ),
+        ("bf", "bb"),
+    ),
+}
+HEADS = {
+    head: Construct(
+        function(loop("y[i + 4] = x[i + 4] + 1;", head), "float x[n + 110]", "float y[n + 110]").replace(
+            "{ meta_schedule", "{ size_t N = n, M = m; meta_schedule"
+        ),
+        sizes=("n + 110", "n + 110"),
+        points=((13, 3, 4), (2, 2, 5)),
+    )
+    for head in (
+        "int i = 1; i < (int)N - 1; i++",
+        "ptrdiff_t i = 1; i < (ptrdiff_t)N - 1; i++",
+        "long i = (long)N - 2; i >= (long)1; i -= 2",
+        "int i = 0; i < n && i < INT_MAX; i++",
+        "size_t i = 0; i + 1 < N; i++",
+        "int i = 0; i + 1 < n; i++",
+        "size_t i = 1; i + M <= N + 2; i++",
+        "int i = 'a'; i <= 'g'; i++",
+    )
+}
+CASES = {
+    name: case if isinstance(case, Construct) else Construct(case)
+    for table in (DEAD, LINES, BOOLS, HEADS)
+    for name, case in table.items()
+}
