@@ -2,7 +2,7 @@
 
 Every function is ``void NAME(int n, int m, int B, X *x, Y *y)``.  ``x`` and ``y`` have ``sizes`` elements, which are C
 expressions; ``elements`` says what one consists of: ``f`` and ``d`` are floating-point numbers, ``i``, ``l``, ``s`` and
-``c`` integers of 4, 8, 2 and 1 bytes, ``b`` truth values.  ``points`` are values of n, m and B; a leaf runs at the first.
+``c`` integers of 4, 8, 2 and 1 bytes, ``b`` truth values.  ``points`` are values of n, m and B; a leaf runs at one.
 """
 
 from msgspec import Struct
@@ -125,8 +125,49 @@ HEADS = {
         "int i = 'a'; i <= 'g'; i++",
     )
 }
+
+
+def both_levels(update, op="+", type_="int", start="0", over="int"):
+    """Return a reduction with the clause in front of the blocks and of the threads."""
+    return Construct(
+        f"""
+        static {type_} sum_NAME(int n, int B, const {type_} x[n]) {{
+          {type_} sum = {start};
+          meta_schedule {{ meta_reduction({op}: sum) meta_for ({over} i = 0; i < (n + B - 1) / B; i++)
+            meta_reduction({op}: sum) meta_for ({over} j = 0; j < B; j++) {{ {over} p = i * B + j; {update} }} }}
+          return sum;
+        }}
+        void NAME(int n, int m, int B, {type_} x[n], {type_} y[n]) {{ y[0] = sum_NAME(n, B, x); }}""",
+        (("f", "f") if type_ == "float" else ("d", "d") if type_ == "double" else ("i", "i")),
+        points=((61, 3, 4), (2, 3, 8)),
+        # Sums of floating-point numbers are added up in an order of their own: these numbers have one sum.
+    )
+
+
+REDUCTIONS = {
+    "a sum at both levels": both_levels("if (p < n) sum += x[p];"),
+    "a floating sum at both levels": both_levels("if (p < n) sum += x[p];", type_="float"),
+    "a floating sum over size_t": both_levels("if (p < n) sum += x[p];", type_="double", over="size_t"),
+    "a floating maximum at both levels": both_levels("if (p < n && x[p] > sum) sum = x[p];", "max", "float"),
+    "a maximum at both levels": both_levels("if (p < n) sum = x[p] > sum ? x[p] : sum;", "max"),
+    "a minimum at both levels": both_levels("if (p < n) if (x[p] < sum) sum = x[p];", "min", start="x[0]"),
+    "a guarded maximum": both_levels("if (p < n && x[p] > sum) sum = x[p];", "max"),
+    "a maximum with a guard behind it": both_levels("if (p < n && x[p] > sum && (p & 1) && p > 3) sum = x[p];", "max"),
+    "a guarded minimum by ?:": both_levels(
+        "sum = p < n && sum > x[p] ? x[p] : sum;", "min", start="n", over="unsigned"
+    ),
+    "a guarded sum by ?:": both_levels("sum = p < n ? sum + x[p] : sum;"),
+    "a maximum in an inner ?:": both_levels("sum = p < n ? (x[p] > sum ? x[p] : sum) : sum;", "max", over="size_t"),
+    "over size_t": Construct(
+        "static double sum_NAME(size_t n, int B, const double a[n]) { double sum = 0, most = a[0];"
+        " meta_schedule meta_block(B) { meta_reduction(+: sum) meta_reduction(max: most)"
+        " meta_for (size_t i = 0; i < n; i++) { sum += a[i]; if (a[i] > most) most = a[i]; } } return sum + most; }\n"
+        "void NAME(int n, int m, int B, double x[n], double y[n]) { y[0] = sum_NAME(n, B, x); }",
+        ("d", "d"),
+    ),
+}
 CASES = {
     name: case if isinstance(case, Construct) else Construct(case)
-    for table in (DEAD, LINES, BOOLS, HEADS)
+    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS)
     for name, case in table.items()
 }

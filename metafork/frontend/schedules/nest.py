@@ -9,7 +9,7 @@ Every local gets a name of its own within the program; it keeps the user's where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 
 from msgspec import Struct
@@ -72,6 +72,7 @@ class NestBuilder:
         self._reporter = reporter
         self._schedule = schedule
         self._ranks: dict[Origin, int] = {}
+        self._of_grid: dict[str, set[str]] = {}
         spoken = frozenset(declarator.name for declarator in syntax.declarators_in(schedule.body))
         self._scopes = Scopes(reporter, host, file, host_names, reserved, spoken)
         self._spoken = frozenset(reassociate or ())
@@ -87,6 +88,8 @@ class NestBuilder:
         self._check_counts(schedule, outermost)
         with self._scopes.scope():
             grid, innermost, sunk = self._chain(outermost, Origin.GRID_INDEX)
+            for clause in self._clauses(outermost, Origin.GRID_INDEX):
+                self._of_grid.setdefault(clause.name.name, set()).add(clause.op)
             body = (*sunk, *self._statements.iteration(innermost, Level(Origin.BLOCK)))
             body, second = self._reduced_by_blocks(body, grid, outermost)
         self._statements.check_uniform_reads()
@@ -164,7 +167,7 @@ class NestBuilder:
         self._ranks = {Origin.GRID_INDEX: grid, Origin.THREAD_INDEX: total - grid}
 
     def _phase(self, outermost: syntax.ForStatement) -> tuple[ir.Stmt, ...]:
-        results = self._results(outermost, Origin.THREAD_INDEX)
+        results = [one for one in self._results(outermost, Origin.THREAD_INDEX) if not self._is_of_grid(*one)]
         scalars = {symbol.name for _, symbol in results if isinstance(symbol, ScalarSymbol)}
         with self._scopes.scope():
             self._statements.reduced |= scalars
@@ -209,29 +212,38 @@ class NestBuilder:
     ) -> list[tuple[syntax.Reduction, ArraySymbol | ScalarSymbol]]:
         """Return what the loops of one half of a nest add up; raises ``RefusedError``."""
         found: list[tuple[syntax.Reduction, ArraySymbol | ScalarSymbol]] = []
+        for clause in self._clauses(outermost, origin):
+            symbol = self._statements.expressions.symbol(clause.name.name, clause.name.span)
+            of_block = isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.BLOCK
+            if not isinstance(symbol, ArraySymbol) and not (of_block and origin is Origin.THREAD_INDEX):
+                if isinstance(symbol, ScalarSymbol):
+                    self._reductions.check_type(symbol.type, clause)
+                message = f"`{clause.name.name}` is no array and no scalar of the block"
+                hint = None
+                if isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.HOST and symbol.type.integer:
+                    message += ", and the schedule is not the only one that may write it"
+                    hint = f"write `{symbol.type.spelling} {symbol.name}[1]`, and `{symbol.name}[0]` for its value."
+                raise self._reporter.refuse("MF0225", clause.name.span, message, way_out=hint)
+            assert isinstance(symbol, ArraySymbol | ScalarSymbol)
+            if symbol.const:
+                raise self._reporter.refuse("MF0305", clause.name.span, f"`{clause.name.name}` is `const`")
+            found.append((clause, symbol))
+        return found
+
+    def _clauses(self, outermost: syntax.ForStatement, origin: Origin) -> Iterator[syntax.Reduction]:
+        """Yield the clauses of the loops of one half of a nest."""
         here: syntax.ForStatement | None = outermost
         for _ in range(self._ranks[origin]):
             if here is None:
                 break
-            for clause in here.reductions:
-                symbol = self._statements.expressions.symbol(clause.name.name, clause.name.span)
-                of_block = isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.BLOCK
-                if not isinstance(symbol, ArraySymbol) and not (of_block and origin is Origin.THREAD_INDEX):
-                    if isinstance(symbol, ScalarSymbol):
-                        self._reductions.check_type(symbol.type, clause)
-                    message = f"`{clause.name.name}` is no array and no scalar of the block"
-                    hint = None
-                    if isinstance(symbol, ScalarSymbol) and symbol.origin is Origin.HOST and symbol.type.integer:
-                        message += ", and the schedule is not the only one that may write it"
-                        hint = f"write `{symbol.type.spelling} {symbol.name}[1]`, and `{symbol.name}[0]` for its value."
-                    raise self._reporter.refuse("MF0225", clause.name.span, message, way_out=hint)
-                assert isinstance(symbol, ArraySymbol | ScalarSymbol)
-                if symbol.const:
-                    raise self._reporter.refuse("MF0305", clause.name.span, f"`{clause.name.name}` is `const`")
-                found.append((clause, symbol))
+            yield from here.reductions
             items = items_of(here.body)
             here = next((one for one in items if isinstance(one, syntax.ForStatement) and one.meta), None)
-        return found
+
+    def _is_of_grid(self, clause: syntax.Reduction, symbol: ArraySymbol | ScalarSymbol) -> bool:
+        """Return whether a clause of threads says of a result what one of the grid says already."""
+        of_grid = clause.op in self._of_grid.get(clause.name.name, ())
+        return of_grid and isinstance(symbol, ArraySymbol) and symbol.array.name == clause.name.name
 
     def _chain(
         self, outermost: syntax.ForStatement, origin: Origin

@@ -188,13 +188,13 @@ class OrderedSums(Struct, frozen=True):
 
     def _folded(self, owns: Sequence[_Own], threads: Sequence[ir.MetaFor]) -> tuple[ir.Stmt, ...]:
         """Return what folds the elements of arrays of one length into the first, the upper half onto the lower."""
-        length = product([loop.extent for loop in threads])
+        length = product([_as_int(loop.extent) for loop in threads])
         if not owns or (isinstance(length, ir.IntConst) and length.value <= 1):
             return ()
         span = owns[0].clause.span
-        half = ir.Var(self.fresh("half"), ir.INT, span)
         inner = self._threads(threads)
         lane = linear(inner)
+        half = ir.Var(self.fresh("half"), ir.INT, span)
         other = ir.binary("+", lane, half)
         paired = ir.binary("&&", ir.binary("<", lane, half), ir.binary("<", other, length))
         steps = tuple(own.taken_up(own.element(lane), own.element(other)) for own in owns)
@@ -211,8 +211,10 @@ class OrderedSums(Struct, frozen=True):
         )
 
     def _threads(self, threads: Sequence[ir.MetaFor]) -> tuple[ir.MetaFor, ...]:
-        """Return loops of the same extents with variables of their own."""
-        return tuple(replace(loop, var=self.fresh(loop.var)) for loop in threads)
+        """Return loops of the same extents with variables of their own, of type ``int``: a block has few threads."""
+        return tuple(
+            replace(loop, var=self.fresh(loop.var), type=ir.INT, extent=_as_int(loop.extent)) for loop in threads
+        )
 
     def _single(self, rank: int) -> tuple[ir.MetaFor, ...]:
         """Return loops of one iteration."""
@@ -269,6 +271,10 @@ def neutral(op: str, type_: ScalarType) -> ir.Expr:
             return infinite if type_ is ScalarType.FLOAT else ir.Cast(type_, infinite)
         case _:
             raise AssertionError(op)
+
+
+def _as_int(extent: ir.Expr) -> ir.Expr:
+    return extent if ScalarType.INT.holds(extent.type) else ir.Cast(ir.INT, extent)
 
 
 def product(extents: Sequence[ir.Expr]) -> ir.Expr:

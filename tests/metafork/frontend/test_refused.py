@@ -473,7 +473,7 @@ CASES = {
     "cast to long double": ("MF0216", thread("a[i] = («long double») 1;")),
     "atomic update of a truth value": (
         "MF0224",
-        thread("«meta_atomic» t[0] |= i;").replace("float a[n]", "_Bool t[n], float a[n]"),
+        thread("«meta_atomic t[0] |= i;»").replace("float a[n]", "_Bool t[n], float a[n]"),
     ),
     "static local": ("MF0217", thread("static int «k»; a[i] = k;")),
     "local with a handler": ("MF0217", thread("int k __attribute__((«cleanup»(f))); a[i] = 1;")),

@@ -22,8 +22,8 @@ elements become atomic ones where they stand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -203,6 +203,7 @@ class Reductions(Struct, frozen=True):
         """
 
         def one(stmt: ir.Stmt) -> ir.Stmt:
+            stmt = _with_guard_apart(stmt, name)
             update = self._update(stmt, name, clause)
             if update is not None:
                 return change(*update)
@@ -275,6 +276,49 @@ def _extremum(stmt: ir.Assign) -> tuple[str, ir.Expr] | None:
     op = {"fmin": "min", "fminf": "min", "fmax": "max", "fmaxf": "max"}.get(value.name)
     others = [one for one in value.arguments if one != stmt.target]
     return (op, others[0]) if op and len(others) == 1 and others[0].type is type_ else None
+
+
+def _with_guard_apart(stmt: ir.Stmt, name: str) -> ir.Stmt:
+    """Return ``if (guard) if (v > x) x = v;`` for ``if (guard && v > x) x = v;``, and likewise for ``?:``.
+
+    What stands behind the comparison comes in front of it, where that may be evaluated always.
+    """
+    match stmt:
+        case ir.If(condition=condition, then=(ir.Assign(),), otherwise=()):
+            pass
+        case ir.Assign(
+            target=target, op="", value=ir.Conditional(condition=condition, then=then, otherwise=otherwise)
+        ) if otherwise == target and _name(target) == name:
+            if name not in _named(condition):
+                return ir.If(condition, (replace(stmt, value=then),), (), stmt.span)
+        case _:
+            return stmt
+    parts = list(_conjuncts(condition))
+    places = [place for place, part in enumerate(parts) if name in _named(part)]
+    if len(places) != 1 or len(parts) == 1 or not all(map(_is_harmless, parts[places[0] + 1 :])):
+        return stmt
+    compared = parts.pop(places[0])
+    guard = reduce(lambda left, right: ir.binary("&&", left, right), parts)
+    if isinstance(stmt, ir.If):
+        return replace(stmt, condition=guard, then=(replace(stmt, condition=compared),))
+    assert isinstance(stmt.value, ir.Conditional)
+    return ir.If(guard, (replace(stmt, value=replace(stmt.value, condition=compared)),), (), stmt.span)
+
+
+def _conjuncts(condition: ir.Expr) -> Iterator[ir.Expr]:
+    if isinstance(condition, ir.Binary) and condition.op == "&&":
+        yield from _conjuncts(condition.left)
+        yield from _conjuncts(condition.right)
+    else:
+        yield condition
+
+
+def _is_harmless(expr: ir.Expr) -> bool:
+    """Return whether an expression reads no memory and divides by nothing."""
+    return not any(
+        isinstance(one, ir.Element | ir.Call) or (isinstance(one, ir.Binary) and one.op in ("/", "%"))
+        for one in ir.walk_expression(expr)
+    )
 
 
 def _name(target: ir.Var | ir.Element) -> str:
