@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
-from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.value_ranges import ValueRanges, ordinary
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -33,12 +33,14 @@ from metafork.ir.program import (
     Call,
     Cast,
     Conditional,
+    Declare,
     Element,
     Expr,
     FloatConst,
     For,
     If,
     IntConst,
+    ParameterKind,
     Phase,
     Program,
     Stmt,
@@ -419,7 +421,7 @@ def program_facts(program: Program, demands: list[Constraint] | None = None) -> 
     """Return what holds of the parameters and derived scalars whenever the nest of ``program`` runs.
 
     Parameters are non-negative, divisors at least 1, dividends non-negative, trip counts of ``meta_for``s and of
-    counted serial loops of thread code at least 1, assertions, definitions of derived scalars and ``exactness`` hold.
+    granularity loops at least 1, assertions, definitions of derived scalars and ``exactness`` hold.
     What else would keep derived scalars and extents within their types joins ``demands``.
     """
     values = {parameter.name: Polynomial.symbol(parameter.name) for parameter in program.parameters}
@@ -484,10 +486,13 @@ def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType)
 
 
 def _trip_counts(program: Program) -> Iterator[Expr]:
-    """Yield the trip counts of grid and thread loops, and of counted serial loops of thread code.
+    """Yield the trip counts of grid and thread loops, and of loops of thread code that may become loops of the grid.
 
-    The latter hold every granularity loop; a window that such a loop sweeps would otherwise have no element.
+    Other serial loops may have no iteration: that is no condition of the schedule.
     """
+    sizes = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.PROGRAM}
+    sizes -= {parameter.name for parameter in program.parameters if parameter.of_serial_loop}
+    sizes |= {derived.name for derived in program.derived}
     for loop in program.grid:
         yield loop.extent
     for stmt in walk_statements(program.body):
@@ -497,8 +502,28 @@ def _trip_counts(program: Program) -> Iterator[Expr]:
             yield thread.extent
         for inner in walk_statements(stmt.body):
             view = counted_loop(inner) if isinstance(inner, For) else None
-            if view is not None:
-                yield from view.spans()
+            if view is not None and _is_granularity(view, inner.body):
+                yield from (one for one in view.spans() if _names(one) <= sizes)
+
+
+def _is_granularity(view: CountedLoop, body: tuple[Stmt, ...]) -> bool:
+    """Say whether a loop from 0 by ones only updates elements that its variable takes part in, and no scalar."""
+    if view.down or not view.unit or view.first != IntConst(0) or len(view.conditions) != 1 or view.others:
+        return False
+    own = {view.variable.name}
+    targets: list[Element] = []
+    for stmt in walk_statements(body):
+        if isinstance(stmt, Declare):
+            own.add(stmt.name)
+        elif isinstance(stmt, Assign) and isinstance(stmt.target, Element):
+            targets.append(stmt.target)
+        elif isinstance(stmt, Assign) and stmt.target.name not in own:
+            return False
+    return bool(targets) and all(own & {name for index in one.indices for name in _names(index)} for one in targets)
+
+
+def _names(expr: Expr) -> set[str]:
+    return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
 
 
 def assigned_scalars(body: Iterable[Stmt]) -> frozenset[str]:

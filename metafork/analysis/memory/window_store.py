@@ -14,7 +14,7 @@ from enum import Enum
 
 from msgspec import Struct
 
-from metafork.algebra.polynomial import ONE, Constraint, Polynomial, equal
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
 from metafork.algebra.prover import Prover
 from metafork.analysis.loop_ranges import LoopRange, all_run
 from metafork.analysis.memory.windows import Window, coordinates
@@ -53,17 +53,24 @@ class WrittenBox(Struct, frozen=True):
 def written_boxes(window: Window, prover: Prover) -> tuple[WrittenBox, ...] | None:
     """Return what each writing reference writes, or ``None`` where that is not known exactly."""
     boxes: list[WrittenBox] = []
+    doubtful: list[WrittenBox] = []
     for reference in window.references:
         if reference.writes:
-            box = _written_box(window, reference, prover)
-            if box is None:
+            found = _written_box(window, reference, prover)
+            if found is None:
                 return None
+            box, sure = found
             if box not in boxes:
-                boxes.append(box)
-    return tuple(boxes)
+                (boxes if sure else doubtful).append(box)
+    # What a loop without iterations may leave out is written by another reference all the same.
+    return tuple(boxes) if all(box in boxes for box in doubtful) else None
 
 
-def _written_box(window: Window, reference: Reference, prover: Prover) -> WrittenBox | None:
+def _written_box(window: Window, reference: Reference, prover: Prover) -> tuple[WrittenBox, bool] | None:
+    """Return what a reference writes where each of its loops has iterations, and whether they are known to have some.
+
+    Loops that say which elements it writes must have some.
+    """
     if not reference.bounded or not all(guard.conjunction for guard in reference.guards):
         return None
     fixed = {loop.var for loop in window.fixed}
@@ -88,14 +95,15 @@ def _written_box(window: Window, reference: Reference, prover: Prover) -> Writte
         scales.append(scale)
         extents.append(extent)
         digits.append(tiles)
-    if not all_run([loop for loop in varying if loop.var not in used], prover):
+    if not all(prover.proves(at_most(ONE, digit.trips)) for axis in digits for digit in axis):
         return None
+    sure = all_run([loop for loop in varying if loop.var not in used], prover)
     guards = tuple(constraint for loop in varying for constraint in loop.inside)
     guards += tuple(constraint for guard in reference.guards for constraint in guard.constraints)
     unknown = {loop.var for loop in varying} - used
     if any(constraint.symbols & unknown for constraint in guards):
         return None
-    return WrittenBox(tuple(lows), tuple(scales), tuple(extents), tuple(digits), guards)
+    return WrittenBox(tuple(lows), tuple(scales), tuple(extents), tuple(digits), guards), sure
 
 
 def _digits(

@@ -120,6 +120,7 @@ def array_windows(
     factors = () if turned else split_factors(program, prover, array, references)
     windows = [_window(array, factors, prover, reference) for reference in references]
     boxes = _merge_boxes(_merge_shifted(windows), periods, scope, prover)
+    boxes = [replace(box, extents=_never_negative(box, scope, prover)) for box in boxes]
     if not turned:
         return tuple(boxes)
     if not any(reference.writes for reference in references):
@@ -132,6 +133,14 @@ def array_windows(
             )
             raise NotCacheableError(reason, wrapped[0])
     return tuple(box if box.writes else replace(box, periods=periods) for box in boxes)
+
+
+def _never_negative(window: Window, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:
+    """Return extents that are at least 0 where a loop has no iteration: at least 1 where copies divide by them."""
+    return tuple(
+        extent if prover.proves(at_most(least, extent)) else scope.extremum("maximum", (least, extent))
+        for least, extent in zip((ZERO, *(ONE for _ in window.extents[1:])), window.extents, strict=True)
+    )
 
 
 def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
@@ -207,6 +216,11 @@ def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, refer
     depth = max((i + 1 for i, loop in enumerate(block_loops) if loop.var in occurring), default=0)
     fixed = tuple(loop for loop in reference.loops if loop.kind is LoopKind.GRID) + tuple(block_loops[:depth])
     varying = [loop for loop in reference.loops if loop.kind in _VARYING]
+    # What nobody comes to, where a loop has no iterations, may lie outside.
+    symbols = {loop.var for loop in reference.loops}
+    counts = [loop.trips for loop in varying if loop.kind is LoopKind.SERIAL and loop.trips is not None]
+    running = [at_most(ONE, trips) for trips in counts if not (trips.is_constant or trips.symbols & symbols)]
+    prover = prover.with_premises(running) if running else prover
     intervals = [_interval(array, index, varying, reference, prover) for index in own]
     lows = [interval[0] for interval in intervals]
     extents = [interval[1] for interval in intervals]
