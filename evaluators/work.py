@@ -83,7 +83,9 @@ def work(version: Version, analyses: Analyses) -> Work | NotKnown:
 def _work(version: Version, analyses: Analyses) -> Work | NotKnown:
     try:
         kernel = lower(version.program, version.program.name, analyses)
-        walk = _Walk(kernel, analyses.facts(version.program))
+        facts = analyses.facts(version.program)
+        # What is done where loops do not run decides nothing.
+        walk = _Walk(kernel, replace(facts, constraints=(*facts.constraints, *facts.running)))
         total = walk.total()
     except CannotLowerError as error:
         return NotKnown(f"no kernel: {error}")

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
@@ -241,7 +242,7 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
             if why is None:
                 served = served or next((one for one in reasons if isinstance(one, _Served)), None)
                 continue
-            if growth.grows(held.words, Scope.of(memory.facts)):
+            if growth.grows(held.words, (*memory.facts.derived, *memory.derived)):
                 return (*why, True)
             found = found or why
     return served if found is None else (*found, False)
@@ -279,17 +280,17 @@ class Growth(Struct, frozen=True):
             for name in getattr(loop.trips, "symbols", ())
         }
         grid = {n for loop in program.grid for n in getattr(scope.polynomial(loop.extent), "symbols", ())}
-        return Growth(data, own | (slides - _reached(grid, scope, own)))
+        return Growth(data, own | (slides - _reached(grid, scope.derived, own)))
 
-    def grows(self, size: Polynomial, scope: Scope) -> bool:
+    def grows(self, size: Polynomial, derived: Sequence[DerivedSymbol]) -> bool:
         """Say whether a size depends on the data, by itself or through a derived symbol."""
-        return bool(_reached(size.symbols, scope, self.near) & self.data - self.near)
+        return bool(_reached(size.symbols, derived, self.near) & self.data - self.near)
 
 
-def _reached(symbols: Iterable[str], scope: Scope, near: Collection[str]) -> set[str]:
+def _reached(symbols: Iterable[str], derived: Sequence[DerivedSymbol], near: Collection[str]) -> set[str]:
     """Return symbols and those that they are defined by, but for what ``near`` ones are defined by."""
     reached = set(symbols)
-    for symbol in reversed(scope.derived):
+    for symbol in reversed(derived):
         if symbol.name in reached and symbol.name not in near:
             reached |= {name for operand in symbol.operands for name in operand.symbols}
     return reached

@@ -2,8 +2,8 @@
 
 A strategy ``by_choice`` may make a cheaper kernel where no limit asks for it (an array read from global memory and
 served by the first-level cache does without a copy and its barriers).  Its version goes first where it is proved, of
-all parameters within Start, that a block of it does less work and asks for no more sectors (``evaluators.work``), or no
-more of both, and that fewer of its tiles have columns with bank conflicts.
+all parameters within Start with which the loops of threads run, that a block of it does less work and asks for no more
+sectors (``evaluators.work``), or no more of both, and that fewer of its tiles have columns with bank conflicts.
 What is not proved stays as the paper's algorithm has it.
 """
 
@@ -52,7 +52,10 @@ class ByCost(Struct, frozen=True):
         if isinstance(its, NotKnown):
             return Precedence(False, f"what a block of the latter does is not known: {its.reason}")
         facts = self.analyses.facts(version.program)
-        prover = self.analyses.prover(facts.constraints, facts.derived)
+        running = (*facts.running, *self.analyses.facts(other.program).running)
+        known = frozenset(name for one in facts.constraints for name in one.symbols)
+        running = tuple(one for one in running if one.symbols <= known)
+        prover = self.analyses.prover((*facts.constraints, *running), facts.derived)
         cached = [set(one.program.mapping.cached) for one in (version, other)]
         same = {array.name for array in version.program.arrays if len({array.name in names for names in cached}) == 1}
         own, its = own.apart_from(its, same), its.apart_from(own, same)

@@ -60,7 +60,8 @@ class Facts(Struct, frozen=True):
 
     ``opaque`` are derived scalars whose definition is no polynomial and no quotient; of these symbols it is only
     required that they are not negative, and what assertions say.  ``limits`` are what the types of parameters and
-    derived scalars, and signed arithmetic without overflow before the schedule, say besides.
+    derived scalars, and signed arithmetic without overflow before the schedule, say besides.  ``running`` say that the
+    other loops of threads run at all: no premise of what must be right, but one of what is compared by its cost.
     """
 
     values: Mapping[str, Polynomial]
@@ -68,6 +69,7 @@ class Facts(Struct, frozen=True):
     constraints: tuple[Constraint, ...]
     opaque: frozenset[str]
     limits: tuple[Constraint, ...] = ()
+    running: tuple[Constraint, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.derived, self.constraints, self.opaque, self.limits))
@@ -446,10 +448,11 @@ def program_facts(program: Program, demands: list[Constraint] | None = None) -> 
     for extent in (*(loop.extent for loop in program.grid), *extents):
         scope.polynomial(extent)
     scope.demands = None
-    for extent in _trip_counts(program):
+    running: list[Constraint] = []
+    for extent, runs in _trip_counts(program):
         value = scope.polynomial(extent)
         if value is not None and not value.is_constant:
-            constraints.append(at_most(ONE, value))
+            (constraints if runs else running).append(at_most(ONE, value))
     for extent in _divisions(program):
         scope.polynomial(extent)
     for symbol in scope.derived:
@@ -461,7 +464,9 @@ def program_facts(program: Program, demands: list[Constraint] | None = None) -> 
         value = scope.polynomial(part)
         if value is not None and not value.is_constant:
             limits.append(at_most(value, part.type.greatest))
-    return Facts(known_values, tuple(scope.derived), tuple(constraints), frozenset(opaque), tuple(limits))
+    return Facts(
+        known_values, tuple(scope.derived), tuple(constraints), frozenset(opaque), tuple(limits), tuple(running)
+    )
 
 
 def _always(constraint: Constraint) -> bool:
@@ -485,25 +490,27 @@ def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType)
     return stored
 
 
-def _trip_counts(program: Program) -> Iterator[Expr]:
-    """Yield the trip counts of grid and thread loops, and of loops of thread code that may become loops of the grid.
+def _trip_counts(program: Program) -> Iterator[tuple[Expr, bool]]:
+    """Yield the trip counts of loops, each with whether it is at least 1 in every launch.
 
-    Other serial loops may have no iteration: that is no condition of the schedule.
+    Those of grid and thread loops are, and of loops of thread code that may become loops of the grid.  Other serial
+    loops may have no iteration: that is no condition of the schedule.
     """
     sizes = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.PROGRAM}
     sizes -= {parameter.name for parameter in program.parameters if parameter.of_serial_loop}
     sizes |= {derived.name for derived in program.derived}
     for loop in program.grid:
-        yield loop.extent
+        yield loop.extent, True
     for stmt in walk_statements(program.body):
         if not isinstance(stmt, Phase):
             continue
         for thread in stmt.threads:
-            yield thread.extent
+            yield thread.extent, True
         for inner in walk_statements(stmt.body):
             view = counted_loop(inner) if isinstance(inner, For) else None
-            if view is not None and _is_granularity(view, inner.body):
-                yield from (one for one in view.spans() if _names(one) <= sizes)
+            if view is not None:
+                joins = _is_granularity(view, inner.body)
+                yield from ((one, joins and _names(one) <= sizes) for one in view.spans())
 
 
 def _is_granularity(view: CountedLoop, body: tuple[Stmt, ...]) -> bool:

@@ -192,11 +192,14 @@ def _first(program: Program, analyses: Analyses) -> tuple[Phase, _Nest, dict[str
         limit = scope.polynomial(nest.limit)
         if isinstance(common, str):
             reason = common
-        elif limit is None or not prover.derives(at_most(0, limit)):
+        elif limit is None or not prover.derives(at_most(-LARGEST_BLOCK, limit)):
             # Ends of strips are computed without overflow where this is known.
-            reason = f"the loop over {nest.view.variable.name} is not known to end at 0 or behind it"
+            reason = f"the loop over {nest.view.variable.name} is not known to end near 0 or behind it"
         else:
-            return phase, nest, common
+            first = scope.polynomial(nest.view.first)
+            assert first is not None
+            runs = bool(prover.derives(at_most(first + 1, limit)))
+            return phase, replace(nest, empty=not runs and bool(prover.derives(at_most(first, limit)))), common
     return reason
 
 
@@ -204,7 +207,8 @@ class _Nest(Struct, frozen=True):
     """A loop of a thread, what stands before and behind it, and the ``guards`` around all three, outside in.
 
     A guard is what stands before a condition, which are scalars that each part of a thread computes for itself, and
-    the condition.  ``steady`` are those scalars, and those that stand before the loop.
+    the condition.  ``steady`` are those scalars, and those that stand before the loop.  ``empty`` says that it may have
+    no iterations, but no fewer: its last strip may then be empty.
     """
 
     guards: tuple[tuple[Body, Expr], ...]
@@ -214,6 +218,7 @@ class _Nest(Struct, frozen=True):
     limit: Expr
     behind: Body
     steady: frozenset[str]
+    empty: bool = False
 
 
 def _nests(phase: Phase) -> Iterator[_Nest]:
@@ -246,7 +251,9 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
 def _end(view: CountedLoop) -> Expr | None:
     """Return what a loop that counts by ones from a constant stays below, ``None`` for another loop."""
     first, limit = view.first, view.only_limit()
-    if not (view.declared and view.unit and not view.down and isinstance(first, IntConst) and first.value >= 0):
+    if not (view.declared and view.unit and not view.down and isinstance(first, IntConst)):
+        return None
+    if not 0 <= first.value < 1 << 30:
         return None
     match limit:
         case ("<", end):
@@ -331,8 +338,8 @@ def _why_not(mined: Program, analyses: Analyses) -> str | None:
         return str(reason)
     if memory.left_out:
         return memory.left_out[0].reason
-    growth, scope = Growth.of(mined, analyses), Scope.of(memory.facts)
-    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, scope)]
+    growth, known = Growth.of(mined, analyses), (*memory.facts.derived, *memory.derived)
+    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, known)]
     return f"a strip of {wide[0]} grows with the data" if wide else None
 
 
@@ -357,7 +364,8 @@ class _Strips:
         strip = Var(self._fresh(f"{variable.name}_strip"), variable.type)
         size = reduce(lambda left, right: binary("*", left, right), self._extents())
         span = nest.limit if first == IntConst(0) else binary("-", nest.limit, first)
-        strips = binary("+", binary("/", binary("-", span, IntConst(1)), size), IntConst(1))
+        dividend = span if nest.empty else binary("-", span, IntConst(1))
+        strips = binary("+", binary("/", dividend, size), IntConst(1))
         steady = tuple(stmt for stmt in nest.before if isinstance(stmt, Declare) and stmt.name in nest.steady)
         result: list[Stmt] = [BlockArray(array) for array in self.kept.values()]
         before = (*nest.before, *self._stored(kept))

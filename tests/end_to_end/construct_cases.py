@@ -166,8 +166,50 @@ REDUCTIONS = {
         ("d", "d"),
     ),
 }
+EMPTY = {
+    "up to a loop of the host": Construct(
+        "void NAME(int n, int m, int B, float a[n][n], float x[n]) { for (int i = 0; i < n; i++) { "
+        + loop("for (int j = 0; j < i; j++) x[k] += a[j][k];", "int k = 0; k < n; k++")
+        + " } }",
+        sizes=("n * n", "n"),
+        points=((7, 3, 4), (1, 0, 4)),
+    ),
+    "below the one before": Construct(
+        "void NAME(int n, int m, int B, float a[n][n], float x[n]) { for (int i = 0; i < n; i++) { "
+        + loop("for (int l = 0; l < i - 1; l++) a[l][k] = x[k] + l;", "int k = 0; k < n; k++")
+        + " } }",
+        sizes=("n * n", "n"),
+        points=((7, 3, 4), (1, 0, 4)),
+    ),
+    "up to a parameter": Construct(
+        function(loop("y[i] = 1; for (int j = 0; j < m; j++) y[i] += x[j];"), "float x[m + 1]"),
+        sizes=("m + 1", "n"),
+        points=((13, 0, 4), (13, 3, 4)),
+    ),
+    "a sum behind a window": Construct(
+        function(loop("int sum = 3; for (int k = 0; k < m; k++) sum += x[(i + k) % n]; y[i] = sum;"), "float x[n + m]"),
+        sizes=("n + m", "n"),
+        points=((13, 0, 4), (13, 3, 4)),
+    ),
+    "from a start to an end": Construct(
+        function(
+            "int lo = m, hi = n - 9; " + loop("for (int k = lo; k < hi; k++) y[i] += x[k];"), "float x[n]", "float y[n]"
+        ),
+        points=((13, 8, 4), (13, 1, 4), (3, 3, 2)),
+    ),
+    "steps of 4, in each other": Construct(
+        function(loop("for (int k = 0; k + 3 < m; k += 4) for (int l = 3; l < k; l++) y[i] += x[l];"), "float x[m]"),
+        sizes=("m", "n"),
+        points=((13, 2, 4), (13, 0, 4), (13, 21, 4)),
+    ),
+    "every iteration a row of its own": Construct(
+        function(loop("for (int k = 0; k < m; k++) y[i][k] = x[i] + k;"), y="float y[n][m]"),
+        sizes=("n", "n * m"),
+        points=((13, 0, 4), (13, 3, 4)),
+    ),
+}
 CASES = {
     name: case if isinstance(case, Construct) else Construct(case)
-    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS)
+    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY)
     for name, case in table.items()
 }

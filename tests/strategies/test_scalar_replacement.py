@@ -58,7 +58,8 @@ def same_results(text):
     [
         (
             "for (int k = 0; k < s; k++) c[i * B + j] += k * 2;",
-            ["int c_kept = c[i * B + j];", "for (int k = 0; k < s; k++)", "c_kept += k * 2;", "c[i * B + j] = c_kept;"],
+            ["if (0 < s)", "int c_kept = c[i * B + j];", "for (int k = 0; k < s; k++)", "c_kept += k * 2;",
+             "c[i * B + j] = c_kept;"],
         ),
         (  # what the index is computed from comes along, and the type is the element's
             "for (int k = 1; k <= 3; k++) { int p = i * B + j; int q = p + 1; d[q][1] = d[q][1] / 2 - k; }",
@@ -72,8 +73,8 @@ def same_results(text):
         ),
         (  # both loops at once
             "for (int k = 0; k < s; k++) for (int l = 0; l < B; l++) a[i * B + j] += c[k + l];",
-            ["float a_kept = a[i * B + j];", "for (int k = 0; k < s; k++)", "for (int l = 0; l < B; l++)",
-             "a_kept += c[k + l];", "a[i * B + j] = a_kept;"],
+            ["if (0 < s)", "float a_kept = a[i * B + j];", "for (int k = 0; k < s; k++)",
+             "for (int l = 0; l < B; l++)", "a_kept += c[k + l];", "a[i * B + j] = a_kept;"],
         ),
         (  # the inner loop only, for the outer one changes the place
             "for (int k = 0; k < s; k++) for (int l = 0; l < B; l++) a[(i * B + j) * s + k] += c[k + l];",

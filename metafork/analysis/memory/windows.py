@@ -136,10 +136,10 @@ def array_windows(
 
 
 def _never_negative(window: Window, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:
-    """Return extents that are at least 0 where a loop has no iteration: at least 1 where copies divide by them."""
+    """Return extents that are 0 where loops have so few iterations that they would be less."""
     return tuple(
-        extent if prover.proves(at_most(least, extent)) else scope.extremum("maximum", (least, extent))
-        for least, extent in zip((ZERO, *(ONE for _ in window.extents[1:])), window.extents, strict=True)
+        extent if prover.proves(at_most(ZERO, extent)) else scope.extremum("maximum", (ZERO, extent))
+        for extent in window.extents
     )
 
 
