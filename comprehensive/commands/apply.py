@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from comprehensive.commands.faults import (
     diagnostics_option,
     mistakes_of_options,
+    preprocessor_options,
     print_diagnostics,
     read_source,
     reassociate_option,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @reassociate_option
 @strict_option
+@preprocessor_options
 @diagnostics_option
 @click.pass_context
 def command(
@@ -40,6 +42,8 @@ def command(
     reassociate: bool,
     strict: bool,
     form: str,
+    definitions: tuple[str, ...],
+    folders: tuple[str, ...],
 ) -> None:
     """Print the program after some strategies, one function a schedule; what is printed can be read again.
 
@@ -62,7 +66,7 @@ def command(
     names = split_names(strategies)
     if not names:
         raise click.UsageError("no strategy is named")
-    source = read_source(file)
+    source = read_source(file, definitions, folders)
     texts = {source.name: source.text}
     with mistakes_of_options():
         chosen = registry.strategies(names)

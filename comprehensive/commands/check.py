@@ -8,6 +8,7 @@ import click
 
 from comprehensive.commands.faults import (
     diagnostics_option,
+    preprocessor_options,
     print_diagnostics,
     read_source,
     reassociate_option,
@@ -19,9 +20,18 @@ from comprehensive.commands.faults import (
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @reassociate_option
 @strict_option
+@preprocessor_options
 @diagnostics_option
 @click.pass_context
-def command(context: click.Context, files: tuple[Path, ...], reassociate: bool, strict: bool, form: str) -> None:
+def command(
+    context: click.Context,
+    files: tuple[Path, ...],
+    reassociate: bool,
+    strict: bool,
+    form: str,
+    definitions: tuple[str, ...],
+    folders: tuple[str, ...],
+) -> None:
     """Parse MetaFork files, look for races, and print the diagnostics.
 
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
@@ -37,7 +47,7 @@ def command(context: click.Context, files: tuple[Path, ...], reassociate: bool, 
     failed = False
     for path in files:
         try:
-            source = read_source(path)
+            source = read_source(path, definitions, folders)
             texts[source.name] = source.text
             unit = exact_unit(parse(source, reassociate=reassociate))
             warnings = check_races(unit, strict=strict)

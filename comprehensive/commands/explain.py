@@ -12,6 +12,7 @@ from comprehensive.commands.faults import (
     diagnostics_option,
     mistakes_of_options,
     order_option,
+    preprocessor_options,
     print_diagnostics,
     read_source,
     reassociate_option,
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
 @order_option
 @reassociate_option
 @strict_option
+@preprocessor_options
 @diagnostics_option
 @click.pass_context
 def command(
     context: click.Context, files: tuple[Path, ...], strategies: str | None, assume: tuple[str, ...], order: Order,
-    reassociate: bool, strict: bool, form: str,
+    reassociate: bool, strict: bool, form: str, definitions: tuple[str, ...], folders: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
 
@@ -60,7 +62,7 @@ def command(
     with mistakes_of_options():
         chosen = registry.strategies(names, order=order)
         for path in files:
-            source = read_source(path)
+            source = read_source(path, definitions, folders)
             texts[source.name] = source.text
             try:
                 unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -60,12 +61,40 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str
     click.echo(text, err=err, nl=not text.endswith("\n"))
 
 
-def read_source(path: Path) -> Source:
+def _definitions(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    for text in given:
+        if re.match(r"[A-Za-z_]\w*(\([^()]*\))?(=|\Z)", text) is None or "\n" in text:
+            raise click.BadParameter(f"{text!r} is not NAME or NAME=VALUE")
+    return given
+
+
+def preprocessor_options(function: Decorated) -> Decorated:
+    """Add ``-D`` and ``-I``, which mean what they mean to a C compiler."""
+    define = click.option(
+        "-D",
+        "definitions",
+        multiple=True,
+        metavar="NAME[=VALUE]",
+        callback=_definitions,
+        help="Define a macro, as C compilers do.",
+    )
+    include = click.option(
+        "-I",
+        "folders",
+        multiple=True,
+        metavar="DIRECTORY",
+        type=click.Path(),
+        help="Look for headers in this directory too.",
+    )
+    return define(include(function))
+
+
+def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[str] = ()) -> Source:
     """Read an input file.  Raises ``DiagnosticsError`` where it is no UTF-8, ``click.ClickException`` (status 1)."""
     from metafork import frontend
 
     try:
-        return frontend.read_source(path)
+        return frontend.read_source(path, definitions, folders)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
 

@@ -21,6 +21,7 @@ from comprehensive.commands.faults import (
     machine_option,
     mistakes_of_options,
     order_option,
+    preprocessor_options,
     print_diagnostics,
     read_source,
     reassociate_option,
@@ -78,6 +79,7 @@ _LEAST_DRAWN = 1.0
 @click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
+@preprocessor_options
 @diagnostics_option
 @click.pass_context
 def command(
@@ -104,6 +106,8 @@ def command(
     depfile: Path | None,
     strict: bool,
     form: str,
+    definitions: tuple[str, ...],
+    folders: tuple[str, ...],
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from comprehensive.emit.jit_text import with_note
@@ -126,7 +130,7 @@ def command(
         source: Source | None = None
         with mistakes_of_options(), _Progress() as progress:
             try:
-                source = read_source(path)
+                source = read_source(path, definitions, folders)
                 result = optimize(
                     source,
                     counters=counters,

@@ -22,6 +22,7 @@ from comprehensive.commands.faults import (
     machine_option,
     mistakes_of_options,
     order_option,
+    preprocessor_options,
     print_diagnostics,
     read_source,
     reassociate_option,
@@ -95,6 +96,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
 @click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each file; what is left then is said.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (an array for several files).")
+@preprocessor_options
 @diagnostics_option
 @click.pass_context
 def command(
@@ -120,6 +122,8 @@ def command(
     time_limit: float | None,
     as_json: bool,
     form: str,
+    definitions: tuple[str, ...],
+    folders: tuple[str, ...],
 ) -> None:
     """Verify every leaf of MetaFork files.
 
@@ -149,7 +153,7 @@ def command(
         texts: dict[str, str] = {}
         with mistakes_of_options(), _progress(path.name) as progress:
             try:
-                source = read_source(path)
+                source = read_source(path, definitions, folders)
                 texts[source.name] = source.text
                 found = verify(
                     source,

@@ -5,6 +5,9 @@ An installation has ``NAME.pc`` too, for those who build with pkg-config; it fin
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from comprehensive.emit.targets.target import Package
 
 _TEMPLATE = """\
@@ -32,8 +35,8 @@ target_include_directories(${metafork_target} PUBLIC
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}>
   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
   $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-if(UNIX)
-  target_link_libraries(${metafork_target} PUBLIC m)
+@FOLDERS@if(UNIX)
+  target_link_libraries(${metafork_target} PUBLIC -lm) # not a target that is called m
 endif()
 
 set(metafork_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/@NAME@)
@@ -54,12 +57,24 @@ Libs: -L\\${pcfiledir}/.. -lmetafork_@NAME@ ${metafork_libraries} -lm
 ")
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/@NAME@.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES @NAME@.h @NAME@_generation.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES include/metafork/machine.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/metafork)
+install(FILES include/metafork/machine.h include/metafork/host.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/metafork)
 """
 
 
-def cmake_file(name: str, generation: str, package: Package) -> str:
-    """Return the text of ``CMakeLists.txt`` for outputs with the stem ``name``; ``generation`` is the run's marker."""
+def cmake_file(name: str, generation: str, package: Package, folders: Sequence[str] = ()) -> str:
+    """Return the text of ``CMakeLists.txt`` for outputs with the stem ``name``; ``generation`` is the run's marker.
+
+    ``folders`` are where the input's own headers lie, seen from the directory of the outputs.
+    """
     text = _TEMPLATE.replace("@LANGUAGES@", package.languages).replace("@REMARK@", package.remark)
     text = text.replace("@LIBRARY@", package.library).replace("@DEPENDENCIES@", package.dependencies)
+    text = text.replace("@FOLDERS@", _own_headers(folders))
     return text.replace("@NAME@", name).replace("@GENERATION@", generation)
+
+
+def _own_headers(folders: Sequence[str]) -> str:
+    if not folders:
+        return ""
+    quoted = [re.sub(r"([\\\\\"$;])", r"\\\1", folder) for folder in folders]
+    lines = [f'  "$<BUILD_INTERFACE:${{CMAKE_CURRENT_SOURCE_DIR}}/{folder}>"' for folder in quoted]
+    return "\n".join(["target_include_directories(${metafork_target} PUBLIC # headers of the input", *lines]) + ")\n"

@@ -62,9 +62,11 @@ def rendered_files(
     allow_fma: bool = False,
     generation: str | None = None,
     target: Target = CUDA,
+    directory: Path | None = None,
 ) -> dict[str, str]:
     """Return the linked files by their path inside of the output directory: header, kernels, host file, CMake, runtime.
 
+    ``directory`` is that directory, where it is known: from there the input's own headers are found.
     Leaves with PTX also have it, and its IR, under ``leaves/``.  ``code_of`` is by default the target's own code, and
     ``generation``, the marker to carry, one that is computed from the files.  Raises ``NoCodeError`` for a leaf that
     the target has no code for, ``TargetOptionError`` for an option that it does not have.
@@ -92,13 +94,23 @@ def rendered_files(
         generation = number_of({**texts, **headers})
     files = {path: marked(text, path, name, generation) for path, text in texts.items()}
     files[header_name(name)] = header_text(name, generation)
-    files["CMakeLists.txt"] = cmake_file(name, generation, target.package(name, allow_fma=allow_fma))
+    files["CMakeLists.txt"] = cmake_file(
+        name, generation, target.package(name, allow_fma=allow_fma), _own_folders(unit, directory)
+    )
     for leaf_codes in codes.values():
         for code in leaf_codes:
             files |= _leaf_files(code)
     for header, text in headers.items():
         files[f"include/metafork/{header}"] = runtime_marked(header, text, runtime)
     return files
+
+
+def _own_folders(unit: TranslationUnit, directory: Path | None) -> list[str]:
+    """Return where own headers of the input are looked for, if it has any, seen from a directory."""
+    if directory is None or not (unit.headers or unit.source.folders):
+        return []
+    found = [*map(Path, unit.source.folders), Path(unit.source.name).parent]
+    return list(dict.fromkeys(os.path.relpath(one.resolve(), directory.resolve()) for one in found if one.is_dir()))
 
 
 def _leaf_files(code: LeafCode) -> dict[str, str]:
@@ -121,7 +133,7 @@ def write_outputs(
     ``depfile`` gets a make rule that says that the outputs depend on the source and its headers.  Raises ``OSError``
     where the directory cannot be written, or a folder or a link stands in the way; nothing is changed then.
     """
-    linked = rendered_files(result, code_of=code_of, allow_fma=allow_fma, target=target)
+    linked = rendered_files(result, code_of=code_of, allow_fma=allow_fma, target=target, directory=directory)
     files: dict[str, str | bytes] = {**linked, **(extra or {})}
     outputs = dict(files)
     if depfile is not None:

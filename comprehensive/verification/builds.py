@@ -230,9 +230,11 @@ class Build:
         return (*compiler("CC", "gcc"), "-std=gnu11", *COMMON, *LIBRARY, *more, *places, "-c", source, "-o", target)
 
     def _own_includes(self) -> tuple[str, ...]:
-        """Where the input lies: its own ``#include "..."``s are found from there."""
-        home = Path(self.result.unit.source.name).resolve().parent
-        return (f"-I{home}",) if home.is_dir() else ()
+        """Where the input's own headers are found, and what its command line defines."""
+        source = self.result.unit.source
+        places = [one.resolve() for one in (*map(Path, source.folders), Path(source.name).parent)]
+        defined = [f"-D{one}" for one in source.definitions]
+        return (*defined, *(f"-I{one}" for one in places if one.is_dir()))
 
     def run_all(self, steps: Sequence[Sequence[str]]) -> None:
         """Run commands in the build's directory, some at a time.  Raises ``BuildError``."""

@@ -8,6 +8,7 @@ Faults of the input are diagnostics, all of a file in one run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from metafork.frontend.text.reporter import Reporter
@@ -23,19 +24,37 @@ def parse(source: Source, *, reassociate: bool = False, extents: PointerExtents 
 
     ``extents`` says of the pointers of functions how many elements they lead to, where no pragma does.
 
+    What depends on macros that the text does not define is not known at first.  Where that is why the file is refused,
+    they are taken as not defined, which ``TranslationUnit.assumptions`` says.
+
     Raises ``metafork.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
-    return UnitParser(source, reassociate, extents).parse()
+    parser = UnitParser(source, reassociate, extents)
+    try:
+        return parser.parse()
+    except DiagnosticsError as refused:
+        if not parser.undecided:
+            raise
+        try:
+            return UnitParser(source, reassociate, extents, assuming=True).parse()
+        except DiagnosticsError as error:
+            # Of what is wrong either way, the first word tells more: a name may be declared under a condition.
+            said = {one.span: one for one in refused.diagnostics}
+            gone = any(one.code == "MF0002" for one in error.diagnostics)
+            raise (
+                refused if gone else DiagnosticsError(said.get(one.span, one) for one in error.diagnostics)
+            ) from None
 
 
-def read_source(path: Path) -> Source:
+def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[str] = ()) -> Source:
     """Read a file as it is: line ends are kept, a byte order mark is left out.
 
+    ``definitions`` and ``folders`` are those of ``-D`` and ``-I``.
     Raises ``OSError``, and ``DiagnosticsError`` (MF0001) where the bytes are no UTF-8.
     """
     data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     try:
-        return Source(str(path), data.decode("utf-8"))
+        return Source(str(path), data.decode("utf-8"), tuple(definitions), tuple(folders))
     except UnicodeDecodeError as error:
         text = data.decode("utf-8", errors="replace")
         offset = len(data[: error.start].decode("utf-8"))

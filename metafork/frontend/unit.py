@@ -49,7 +49,7 @@ from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
-from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
+from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import (
@@ -65,7 +65,15 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, StatedOrder, Transfer, TranslationUnit
+from metafork.ir.translation_unit import (
+    Assumption,
+    Function,
+    FunctionParameter,
+    Schedule,
+    StatedOrder,
+    Transfer,
+    TranslationUnit,
+)
 
 PointerExtents = Callable[[str, str, int | None], str | None]
 """The extent, as C, of a function's parameter, or of a variable at the schedule of a number; ``None``: not known."""
@@ -77,15 +85,25 @@ MOST_TOKENS = 150_000
 class UnitParser:
     """Parses one source."""
 
-    def __init__(self, source: Source, reassociate: bool = False, extents: PointerExtents | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        reassociate: bool = False,
+        extents: PointerExtents | None = None,
+        assuming: bool = False,
+    ) -> None:
         self._source = source
+        self._assuming = assuming
+        self.undecided = False
+        """Whether conditions of the text, once it is parsed, may depend on a command line."""
         self._extents = extents
         self._reassociate = reassociate
         self._reporter = Reporter(source)
         self._grammar = Grammar()
         self._lines = LineMap(source.text)
         self._name = unit_name(source.name)
-        self._headers = Headers(Path(source.name).parent)
+        self._headers = Headers(Path(source.name).parent, source.folders)
+        self._assumptions: tuple[Assumption, ...] = ()
         self._functions: list[Function] = []
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
@@ -113,11 +131,13 @@ class UnitParser:
             tuple(self._transfers),
             tuple(str(path) for path in self._headers.found),
             tuple(self._callers),
+            self._assumptions,
         )
 
     def _parse(self) -> None:
         preprocessed, partners = self._tokens()
         preprocessed.define_enumerators(partners)
+        self._assumptions = preprocessed.assumptions
         tokens = preprocessed.tokens
         checks = FileChecks(preprocessed, self._reporter)
         functions, outside = definitions(tokens, partners)
@@ -198,10 +218,16 @@ class UnitParser:
 
     def _tokens(self) -> tuple[Preprocessed, dict[int, int]]:
         try:
-            preprocessed = Preprocessed(tokenize(self._source.text, self._lines), self._headers)
+            given = tuple(map(definition_of, self._source.definitions))
+            tokens = tokenize(self._source.text, self._lines)
+            preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
         except UnterminatedCommentError as error:
             span = self._lines.span(error.offset, error.offset + 2)
             raise self._reporter.refuse("MF0003", span, "this comment is not closed") from None
+        self.undecided = bool(preprocessed.undecided)
+        for one in preprocessed.included:
+            for name in one.missing:
+                self._reporter.suspect("MF0018", one.directive.span, f"the header {name} is not found")
         for directive in preprocessed.unbalanced:
             self._reporter.error("MF0004", directive.span, f"this `#{directive.word}` has no partner")
         try:

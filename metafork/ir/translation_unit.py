@@ -186,12 +186,24 @@ class Schedule(Struct, frozen=True):
     static_words: Span | None = None
 
 
+class Assumption(Struct, frozen=True):
+    """That no macro is called ``name`` in front of the line of the text at ``offset``.
+
+    Where that line only gives a macro an integer unless it has another value, one that has this ``value`` does as well.
+    """
+
+    name: str
+    offset: int
+    value: str = ""
+
+
 class TranslationUnit(Struct, frozen=True):
     """A whole file.
 
     ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths
     of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
-    schedules: where their ``accesses`` are known, arrays may stay on the device while they run.
+    schedules: where their ``accesses`` are known, arrays may stay on the device while they run.  ``assumptions`` are
+    about macros that a compiler's command line might define.
     """
 
     source: Source
@@ -201,6 +213,7 @@ class TranslationUnit(Struct, frozen=True):
     transfers: tuple[Transfer, ...]
     headers: tuple[str, ...] = ()
     callers: tuple[Function, ...] = ()
+    assumptions: tuple[Assumption, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[Schedule, ...], ...]:

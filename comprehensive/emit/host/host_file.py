@@ -24,10 +24,11 @@ from comprehensive.emit.launch_text import run_types
 from comprehensive.emit.signature import host_arrays, signature_of
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.clauses.keywords import CLAUSES
+from metafork.frontend.text.preprocessing.preprocessor import definition_of
 from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Array, Call, FloatConst, expressions_of, walk_expression, walk_statements
-from metafork.ir.translation_unit import Function, Schedule, Transfer, TranslationUnit
+from metafork.ir.translation_unit import Assumption, Function, Schedule, Transfer, TranslationUnit
 from metafork.printing.metafork_text import serial_text
 
 _TOKEN = re.compile(r"//[^\n]*|/\*.*?\*/|\s+|[A-Za-z_]\w*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|.", re.DOTALL)
@@ -49,6 +50,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
             edits += touches(function, function.accesses, prefix)
         if not function.fragment:
             edits.append(Edit(function.body.start + 1, function.body.start + 1, _entry(unit, function)))
+    edits += [Edit(one.offset, one.offset, _checked_assumption(one)) for one in unit.assumptions]
     for region in regions:
         edits.append(Edit(region.span.start, region.span.start, "{ /* arrays stay on the device during this loop */\n"))
         edits.append(Edit(region.span.end, region.span.end, "\nmetafork_settle(); }"))
@@ -76,6 +78,7 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         " *",
         f' *   gcc -std=gnu11 -ffp-contract=off -I"$(metafork include-dir)" -c {unit.name}_host.c',
         " */",
+        *(definition_of(one).text for one in unit.source.definitions),
         '#include "metafork/host.h"',
     ]
     if re.search(r"^\s*#\s*pragma\s+metafork\b", text, re.MULTILINE):
@@ -91,6 +94,13 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
     reduction = ["#define meta_reduction(...)"] if re.search(r"\bmeta_reduction\s*\(", text) else []
     words = ["#define meta_for for", *(["#define meta_atomic"] if atomic else [])]
     return [*lines, *entries, *words, *reduction, ""]
+
+
+def _checked_assumption(one: Assumption) -> str:
+    """Return what refuses, when the file is compiled, a macro that was taken as not defined."""
+    other = f" && ({one.name}) != {one.value}" if one.value else ""
+    said = f"metafork took {one.name} for what this file says: give -D{one.name}=... to metafork optimize too"
+    return f"#if defined({one.name}){other}\n#error {c_string(said)}\n#endif\n"
 
 
 def _prefix(unit: TranslationUnit) -> str:

@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
 
+_UNKNOWN_NAMES = frozenset({"MF0206", "MF0301", "MF0312", "MF0315"})
+"""The codes of names that nothing declares, among others."""
+_FOLLOWING = _UNKNOWN_NAMES | {"MF0010", "MF0205", "MF0216", "MF0220"}
+"""The codes of what may follow from that."""
+
 
 class RefusedError(Exception):
     """A piece of the input was refused; the diagnostic is already noted."""
@@ -20,6 +25,7 @@ class Reporter:
         self._source = source
         self._noted: list[Diagnostic] = []
         self._known: set[tuple[str, Span]] = set()
+        self._suspects: list[tuple[str, Span, str]] = []
         self._context: list[tuple[Span, str]] = []
 
     @contextmanager
@@ -80,8 +86,16 @@ class Reporter:
         self.error(code, span, message, reason=reason, way_out=way_out, related=related)
         return RefusedError(message)
 
+    def suspect(self, code: str, span: Span, message: str) -> None:
+        """Note what is an error if names turn out to be unknown, and is then told in place of those errors."""
+        self._suspects.append((code, span, message))
+
     def finish(self) -> None:
         """Raise ``DiagnosticsError`` where an error was noted."""
+        if self._suspects and any(one.code in _UNKNOWN_NAMES for one in self._noted):
+            self._noted = [one for one in self._noted if one.code not in _FOLLOWING]
+            for one in self._suspects:
+                self.error(*one)
         if self.failed:
             raise DiagnosticsError(self._noted)
 

@@ -60,7 +60,7 @@ _ENTRIES = (
         "MF0008",
         "a macro that cannot be followed",
         "only macros with one certain definition, without `#` and `##`, can be expanded here.",
-        "define it unconditionally, make it a parameter of the function, or write its text out.",
+        "define it unconditionally or by `-D NAME=VALUE`, make it a parameter of the function, or write its text out.",
     ),
     Entry(
         "MF0009",
@@ -115,6 +115,12 @@ _ENTRIES = (
         "a schedule in a header, or in a macro that is no statement",
         "what gives a schedule is replaced by a dispatch: a statement of the file, the use of a macro for one.",
         "write `meta_schedule { ... }` in a function of the file, or a macro for the whole of it and nothing else.",
+    ),
+    Entry(
+        "MF0018",
+        "a header that is not found",
+        "names that nothing declares are used, and the header may declare them.",
+        "name the folder that it lies in: `-I DIRECTORY`.",
     ),
     Entry(
         "MF0101",

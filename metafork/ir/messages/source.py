@@ -6,10 +6,16 @@ from msgspec import Struct
 
 
 class Source(Struct, frozen=True):
-    """One input text.  ``name`` is what diagnostics print (a path as the user typed it)."""
+    """One input text.  ``name`` is what diagnostics print (a path as the user typed it).
+
+    ``definitions`` and ``folders`` are what a compiler of this text is given by ``-D`` (``NAME``, ``NAME=VALUE``) and
+    ``-I``.
+    """
 
     name: str
     text: str
+    definitions: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 class Span(Struct, frozen=True, order=True):

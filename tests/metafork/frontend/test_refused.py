@@ -30,7 +30,7 @@ CASES = {
     "ifdef inside": ("MF0006", thread("«#ifdef A»\na[i] = 1;\n#endif\n")),
     "define inside": ("MF0007", thread("«#define X 1»\na[i] = X;\n")),
     "include inside": ("MF0007", thread('«#include "body.inc"»\n')),
-    "macro under a condition": ("MF0008", "#ifndef N\n#define N 4\n#endif\n" + thread("a[i] = «N»;")),
+    "macro under a condition": ("MF0008", "#ifndef _N\n#define _N 4\n#endif\n" + thread("a[i] = «_N»;")),
     "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
     "variadic macro": ("MF0008", "#define V(x...) x\n" + thread("a[i] = «V»(1);")),
     "schedule in a macro that gives more": (
@@ -99,21 +99,21 @@ CASES = {
     ),
     "array declared under a condition": (
         "MF0008",
-        "#ifdef A\nfloat table[8];\n#else\nfloat table[16];\n#endif\n" + thread("a[i] = «table»[i];"),
+        "#ifdef _A\nfloat table[8];\n#else\nfloat table[16];\n#endif\n" + thread("a[i] = «table»[i];"),
     ),
     "type declared under a condition": (
         "MF0315",
-        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+        "#ifdef _A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
         + thread("a[i] = «c»[i];").replace("float a[n]", "real c[n], float a[n]"),
     ),
     "pointer to a type declared under a condition": (
         "MF0315",
-        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
+        "#ifdef _A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n"
         + thread("a[i] = «c»[i];").replace("float a[n]", "real *c, float a[n]"),
     ),
     "local of a type declared under a condition": (
         "MF0216",
-        "#ifdef A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n" + thread("real «c = 1»; a[i] = c;"),
+        "#ifdef _A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n" + thread("real «c = 1»; a[i] = c;"),
     ),
     "type that is an array": (
         "MF0315",
@@ -406,7 +406,7 @@ CASES = {
     ),
     "function under a condition": (
         "MF0008",
-        "#ifdef A\nint «g»(int x) { return x; }\n#else\nint g(int x) { return 2; }\n#endif\n" + thread("a[i] = g(i);"),
+        "#ifdef _A\nint «g»(int x) { return x; }\n#else\nint g(int x) { return 2; }\n#endif\n" + thread("a[i] = g(i);"),
     ),
     "step of several statements": (
         "MF0223",

@@ -1,8 +1,8 @@
-"""The input's own headers: where an ``#include "..."`` leads, as far as the folders next to the input tell.
+"""The input's own headers: where an ``#include`` leads, as far as the folders of ``-I`` and the input's own tell.
 
-A header is looked for beside the file that names it and beside the input, as a compiler does that is given the input's
-folder.  Headers of the system are not read.  Whatever cannot be read (no such file, no regular file, too large, too
-many, too deep) is unknown, never an error: a compiler may know more folders.
+A header is looked for beside the file that names it, in the folders of ``-I``, and beside the input, as a compiler does
+that is given the input's folder last.  Headers of the system are not read.  Whatever cannot be read (no such file, no
+regular file, too large, too many, too deep) is unknown, and no error by itself: a compiler may know more folders.
 """
 
 from __future__ import annotations
@@ -22,6 +22,17 @@ DEEPEST = 40
 MOST_LETTERS = 4_000_000
 """Letters of all headers that are read."""
 
+_SYSTEM = ("/usr/include", "/usr/local/include")
+_STANDARD = frozenset(
+    {
+        *("assert", "complex", "ctype", "errno", "fenv", "float", "inttypes", "iso646", "limits", "locale", "math"),
+        *("omp", "setjmp", "signal", "stdalign", "stdarg", "stdatomic", "stdbool", "stddef", "stdint", "stdio"),
+        *("stdlib", "stdnoreturn", "string", "tgmath", "threads", "time", "uchar", "unistd", "wchar", "wctype"),
+    }
+)
+"""Headers of C, and those that nearly every compiler has."""
+_STANDARD_FOLDERS = frozenset({"arpa", "asm", "bits", "linux", "net", "netinet", "sys"})
+
 _NAMED = r"\s*(?:\"(?P<own>[^\"\n]+)\"|<(?P<system>[^>\n]+)>)\s*\Z"
 _GUARD = r"#\s*(?:ifndef\s+(\w+)|if\s+!\s*defined\s*(?:\(\s*(\w+)\s*\)|\s(\w+)))\s*\Z"
 _DEFINES = r"#\s*define\s+(\w+)\b"
@@ -38,10 +49,11 @@ class Header(Struct, frozen=True):
 
 
 class Headers:
-    """Finds and reads headers for one input, which lies in the folder ``home``."""
+    """Finds and reads headers for one input, which lies in the folder ``home``; ``folders`` are those of ``-I``."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, folders: Sequence[str] = ()) -> None:
         self.home = home
+        self._folders = tuple(map(Path, folders))
         self.found: list[Path] = []
         self._once: set[Path] = set()
         self._seen: set[Path] = set()
@@ -56,7 +68,7 @@ class Headers:
         match = re.match(_NAMED, named)
         if match is None or depth > DEEPEST or self._count >= MOST_HEADERS:
             return None
-        folders = (beside, self.home) if match["own"] else (self.home,)
+        folders = (*((beside,) if match["own"] else ()), *self._folders, self.home)
         for folder in folders:
             path = folder / (match["own"] or match["system"])
             try:
@@ -84,6 +96,18 @@ class Headers:
         if any(re.fullmatch(r"#\s*pragma\s+once", text) for text in directives):
             self._once.add(place)
         return Header(path, tokens, _guard(tokens))
+
+
+def missing(named: str) -> str:
+    """Return the header that the rest of an ``#include`` names if no compiler has it of its own, and empty if it may.
+
+    The header is one that was not found.
+    """
+    match = re.match(_NAMED, named)
+    name = "" if match is None else match["own"] or match["system"]
+    if not name or name.removesuffix(".h") in _STANDARD or name.partition("/")[0] in _STANDARD_FOLDERS:
+        return ""
+    return "" if any(Path(folder, name).is_file() for folder in _SYSTEM) else named.strip()
 
 
 def is_of_the_system(named: str) -> bool:

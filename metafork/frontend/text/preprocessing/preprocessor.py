@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system
+from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system, missing
 from metafork.frontend.text.preprocessing.macros import (
     NEVER_EXPANDED,
     TOKEN_LIMIT,
@@ -29,6 +29,8 @@ from metafork.frontend.text.preprocessing.macros import (
     step,
 )
 from metafork.frontend.text.tokens import (
+    CLOSING,
+    OPENING,
     BracketError,
     Token,
     TokenKind,
@@ -36,7 +38,9 @@ from metafork.frontend.text.tokens import (
     match_brackets,
     tokenize,
 )
+from metafork.frontend.text.vocabulary import CONSTANTS
 from metafork.ir.messages.source import Span
+from metafork.ir.translation_unit import Assumption
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _HEAD = re.compile(r"#\s*(?P<word>[A-Za-z_]*)\s*(?P<rest>.*)\Z", re.DOTALL)
@@ -73,7 +77,7 @@ class Included(Struct, frozen=True):
 
     ``uncertain`` says of each token whether it stands under a condition that cannot be decided, ``stages`` how many
     definitions of macros came before it; ``read`` is false where an own header, the one that is named or one inside it,
-    could not be read.
+    could not be read, and ``missing`` are those of which no compiler may have one of its own.
     """
 
     directive: Directive
@@ -81,6 +85,7 @@ class Included(Struct, frozen=True):
     uncertain: tuple[bool, ...]
     stages: tuple[int, ...]
     read: bool
+    missing: tuple[str, ...] = ()
 
 
 class _Text(Struct, frozen=True):
@@ -95,10 +100,20 @@ class _Text(Struct, frozen=True):
 class Preprocessed:
     """The active tokens of a file (directives left out), its directives, conditionals, headers and macros.
 
+    ``given`` are directives that a command line stands for.  What it may define besides is not known: ``undecided`` are
+    the names on which conditions depend for that reason.  Where it is ``assuming`` that it defines nothing, those are
+    the ``assumptions``, but for conditions around schedules.
+
     ``reduced`` is true where only the first branch of every undecided conditional is among the tokens.
     """
 
-    def __init__(self, tokens: Iterable[Token], headers: Headers | None = None) -> None:
+    def __init__(
+        self,
+        tokens: Sequence[Token],
+        headers: Headers | None = None,
+        given: Sequence[Token] = (),
+        assuming: bool = False,
+    ) -> None:
         self.tokens: list[Token] = []
         self._alternatives: list[Span] = []  # tokens of second and later branches of undecided conditionals
         self.directives: list[Directive] = []
@@ -111,9 +126,21 @@ class Preprocessed:
         self._table: dict[str, Macro | None] = {}
         self._brought: list[tuple[Token, bool, int]] = []
         self._missed = False
+        self._missing: list[str] = []
+        self.undecided: set[str] = set()
+        self._assuming = assuming
+        self._assumed: dict[str, tuple[Assumption, Directive]] = {}
         home = Path() if headers is None else headers.home
         self._enumerated: list[_Event] = []
+        for directive in map(_directive, given):
+            self._define(directive, certain=True)
+        self._around = _around_schedules(tokens)
         self._scan(tokens, _Text(home, "", 0), _Place(active=True, alternative=False, certain=True))
+
+    @property
+    def assumptions(self) -> tuple[Assumption, ...]:
+        """What was assumed of names, in the order of the text."""
+        return tuple(assumption for assumption, _ in self._assumed.values())
 
     # --- directives -------------------------------------------------------------------------------------------
 
@@ -131,10 +158,11 @@ class Preprocessed:
             match directive.word:
                 case "if" | "ifdef" | "ifndef":
                     guards = not own and index == 0 and text.guard and text.guard not in self._table
-                    stack.append(_opened(directive, True if guards else self._verdict(directive)))
+                    stack.append(_opened(directive, True if guards else self._verdict(directive, active)))
                     places.append(places[-1].inside(stack[-1]))
                 case "elif" | "elifdef" | "elifndef" | "else" if stack:
-                    stack[-1].next(directive, self._verdict(directive))
+                    open_ = places[-2].active and not stack[-1].taken
+                    stack[-1].next(directive, self._verdict(directive, open_))
                     places[-1] = places[-2].inside(stack[-1])
                 case "endif" if stack:
                     branch = stack.pop()
@@ -146,7 +174,7 @@ class Preprocessed:
                 case "elif" | "elifdef" | "elifndef" | "else" | "endif" if own:
                     self.unbalanced.append(directive)
                 case "define" if active:
-                    self._define(directive, certain=places[-1].certain)
+                    self._define(directive, places[-1].certain, stack[-1].opening if stack else None)
                 case "undef" if active:
                     self._undefine(directive, certain=places[-1].certain)
                 case "include" | "include_next" | "import" if active:
@@ -166,9 +194,15 @@ class Preprocessed:
         if place.alternative:
             self._alternatives.append(token.span)
 
-    def _verdict(self, directive: Directive) -> bool | None:
+    def _verdict(self, directive: Directive, active: bool) -> bool | None:
         if directive.word == "else":
             return None
+        names = [name for name in _conditional_names(directive) if name not in self._table] if active else []
+        self.undecided.update(names)
+        if self._assuming and directive.span.start not in self._around:
+            for name in names:
+                self._assumed[name] = Assumption(name, directive.span.start), directive
+                self._table[name] = None
         from metafork.frontend.text.preprocessing.directive_conditions import condition_holds  # few files have any
 
         return condition_holds(directive.word, directive.rest.strip(), self._table)
@@ -179,19 +213,22 @@ class Preprocessed:
         if self._headers is not None and directive.word == "include":
             header = self._headers.read(directive.rest, text.folder, text.depth)
         if text.at is None:
-            self._brought, self._missed = [], False
+            self._brought, self._missed, self._missing = [], False, []
         if header is not None:
             inside = _Text(header.path.parent, header.guard, text.depth + 1, text.at or directive.span)
             self._scan(header.tokens, inside, replace(place, alternative=False))
-        elif not is_of_the_system(directive.rest):
-            self._missed = True
+        else:
+            self._missed = self._missed or not is_of_the_system(directive.rest)
+            name = missing(directive.rest) if self._headers is not None and directive.word == "include" else ""
+            self._missing += [name] if name else []
         if text.at is None:
             tokens = tuple(token for token, _, _ in self._brought)
             uncertain = tuple(flag for _, flag, _ in self._brought)
             stages = tuple(stage for _, _, stage in self._brought)
-            self.included.append(Included(directive, tokens, uncertain, stages, not self._missed))
+            found = (not self._missed, tuple(self._missing))
+            self.included.append(Included(directive, tokens, uncertain, stages, *found))
 
-    def _define(self, directive: Directive, certain: bool) -> None:
+    def _define(self, directive: Directive, certain: bool, within: Directive | None = None) -> None:
         match = _DEFINE.match(directive.rest)
         if match is None:
             return
@@ -212,6 +249,12 @@ class Preprocessed:
             fault = fault or f"`{name}` pastes or quotes its arguments"
         span = directive.span
         definition = Definition(formals, tuple(replace(one, span=span) for one in body))
+        if name in self._assumed and formals is None and within is not None and _gives_a_default(within, name):
+            assumption, place = self._assumed[name]
+            if place is within and not assumption.value:
+                self._assumed[name] = replace(assumption, value=_integer_text(body)), place
+        spelled = "".join(one.text for one in body)
+        certain = certain or (formals is None and spelled == CONSTANTS.get(name))
         if certain:
             macro = Macro(name, (definition,), fault, span)
         else:
@@ -380,6 +423,69 @@ class Preprocessed:
             if len(result) + len(pending) > len(tokens) + TOKEN_LIMIT:
                 raise ExpansionError("MF0008", "macros expand to too much text", tokens[0].span)
         return [one.token for one in result]
+
+
+def definition_of(given: str) -> Token:
+    """Return the directive that ``NAME``, ``NAME=VALUE`` or ``NAME(X)=VALUE`` of a command line stands for."""
+    head, equals, value = given.partition("=")
+    text = f"#define {head} {value if equals else '1'}"
+    return Token(TokenKind.DIRECTIVE, text, Span(1, 1, 1, 1, -1, 0))
+
+
+def _around_schedules(tokens: Sequence[Token]) -> set[int]:
+    """Return where directives of conditions stand around or inside of schedules, whose text is replaced."""
+    found: set[int] = set()
+    stack: list[list[int]] = []
+    inside, depth = False, 0  # of brackets, from the word of a schedule to its end
+    for token in tokens:
+        if not inside:
+            inside, depth = token.text in ("meta_schedule", "meta_static"), 0
+        else:
+            depth += (token.text in OPENING) - (token.text in CLOSING)
+            inside = depth > 0 or (depth == 0 and token.text not in ("}", ";"))
+            if token.kind is TokenKind.DIRECTIVE:
+                found.add(token.span.start)
+        if token.kind is TokenKind.DIRECTIVE and "meta_" not in token.text:
+            word = _directive(token).word
+            if word in ("if", "ifdef", "ifndef"):
+                stack.append([token.span.start])
+            elif word == "endif" and stack:
+                stack.pop()
+            elif word in CONDITIONAL_WORDS and stack:
+                if stack[-1][0] in found:
+                    found.add(token.span.start)
+                stack[-1].append(token.span.start)
+        elif "meta_schedule" in token.text or token.text == "meta_for":
+            found.update(start for starts in stack for start in starts)
+    return found
+
+
+def _conditional_names(directive: Directive) -> list[str]:
+    """Return the names on which a condition depends that only a command line defines, if anything does.
+
+    Those of compilers begin with ``_``; headers may define those of the library.
+    """
+    if "__has_" in directive.rest:
+        return []
+    names = re.findall(r"(?<![\w.'\"])[A-Za-z]\w*", directive.rest)
+    return [name for name in names if name not in _OF_OTHERS]
+
+
+_OF_OTHERS = frozenset({"defined", "NDEBUG", "NULL", "EOF", "RAND_MAX", "unix", "linux", *CONSTANTS})
+
+
+def _gives_a_default(directive: Directive, name: str) -> bool:
+    """Return whether a condition is that a name is no macro."""
+    negated = re.fullmatch(r"!\s*defined\s*(?:\(\s*(\w+)\s*\)|\s(\w+))", directive.rest)
+    if directive.word == "if":
+        return negated is not None and name in negated.groups()
+    return directive.word == "ifndef" and directive.rest == name
+
+
+def _integer_text(body: Sequence[Token]) -> str:
+    """Return the text of a macro that is an integer constant, perhaps negative or in parentheses; else nothing."""
+    text = "".join(one.text for one in body)
+    return text if re.fullmatch(r"-?\d+[uUlL]*|\(-?\d+[uUlL]*\)|0[xX][0-9a-fA-F]+", text) else ""
 
 
 class _Branch(Struct):

@@ -114,7 +114,7 @@ def test_a_fault_in_a_body_is_reported_at_the_use():
 
 
 def test_a_parameter_whose_type_is_not_certain():
-    text = "#ifdef D\n#define real double\n#else\n#define real float\n#endif\n" + thread("«c»[i] = 1;")
+    text = "#ifdef _D\n#define real double\n#else\n#define real float\n#endif\n" + thread("«c»[i] = 1;")
     (found,) = assert_refused(text.replace("int idx[n]", "int idx[n], real c[n]"), "MF0008")
     assert "`real` is defined under a condition" in found.message
 
@@ -132,8 +132,8 @@ def test_code_that_is_switched_off_is_not_there():
 def test_branches_that_share_a_bracket():
     other = "\n#ifdef A\nint h(int x) {\n#else\nint h(void) {\n#endif\n  return 1;\n}\n"
     assert diagnostics_of(other + thread("a[i] = 1;")) == ()
-    inside = "\n#ifdef A\n  if (n > 3) {\n#else\n  if (n > 4) {\n#endif\n  }\n"
-    assert_refused(thread("a[i] = 1;", inside).replace("#ifdef A", "«#ifdef A»"), "MF0006")
+    inside = "\n#ifdef _A\n  if (n > 3) {\n#else\n  if (n > 4) {\n#endif\n  }\n"
+    assert_refused(thread("a[i] = 1;", inside).replace("#ifdef _A", "«#ifdef _A»"), "MF0006")
 
 
 def test_macros_that_never_end():
@@ -148,7 +148,7 @@ def test_pragmas_are_passed_over():
 
 
 def test_an_extent_that_is_not_certain():
-    text = "#ifndef N\n#define N 1024\n#endif\n" + thread("a[i] = 1;").replace("float a[n]", "float a[«N»]")
+    text = "#ifndef _N\n#define _N 1024\n#endif\n" + thread("a[i] = 1;").replace("float a[n]", "float a[«_N»]")
     assert_refused(text, "MF0008")
 
 
