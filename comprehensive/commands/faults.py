@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
+from metafork.ir.messages.line_markers import with_presumed_places
 from metafork.ir.messages.source import Source
 
 FORMATS = ("text", "json", "sarif")
@@ -38,6 +39,7 @@ def diagnostics_option(function: Decorated) -> Decorated:
 
 def shown(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, color: bool) -> str:
     """Return diagnostics in one of the formats; as text the first ``MOST_SHOWN``, errors first."""
+    diagnostics = with_presumed_places(diagnostics, texts)
     match form:
         case "json":
             return render_json(diagnostics)

@@ -33,6 +33,11 @@ OWN_HEADERS = "METAFORK_OWN_HEADERS"
 """Macro of a file that means the input's header where the generated one has the same name."""
 
 
+def includes(text: str, header: str) -> bool:
+    """Return whether a text includes a header of the system, or its preprocessor has done so."""
+    return re.search(rf'[<"/]{re.escape(header)}[>"]', text) is not None
+
+
 def shadows_a_header(unit: TranslationUnit) -> bool:
     """Return whether the input includes a header of its own that is named like the generated one."""
     named = [PurePath(match[1]).name for match in _OWN_INCLUDE.finditer(unit.source.text)]

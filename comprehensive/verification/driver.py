@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from comprehensive.emit.header_file import OWN_HEADERS, shadows_a_header
+from comprehensive.emit.header_file import OWN_HEADERS, includes, shadows_a_header
 from comprehensive.emit.host.members import (
     FLAT_SUFFIX,
     flat_function,
@@ -122,7 +122,7 @@ def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) 
         included = "".join(
             f"#include <{header}>\n"
             for header, used in (("assert.h", "assert"), ("math.h", ""))
-            if used in unit.source.text and f"<{header}>" not in unit.source.text
+            if used in unit.source.text and not includes(unit.source.text, header)
         )
         return f"{included}{renaming}#line 1 {quoted(unit.source.name)}\n{text}\n{flat_functions(unit, prefix)}"
     function = unit.functions[0]

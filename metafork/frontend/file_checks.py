@@ -34,6 +34,9 @@ _OF_THE_DISPATCH = frozenset(
 )
 
 
+_WITHOUT_EFFECT = frozenset({"pragma", "line", "", *CONDITIONAL_WORDS})
+"""Directives that change nothing about the text behind them, line markers (``# 6 "small.c"``) among them."""
+
 _BEFORE_STATEMENT = frozenset({"{", "}", ";", ")", ":", "else", "do"})
 """What stands in front of a statement."""
 
@@ -142,7 +145,7 @@ class FileChecks(Struct, frozen=True):
         """Refuse directives and conditional compilation inside a schedule."""
         for directive in self.preprocessed.directives:
             inside = schedule.start <= directive.span.start < schedule.end
-            if inside and directive.word not in ("pragma", *CONDITIONAL_WORDS):
+            if inside and directive.word not in _WITHOUT_EFFECT:
                 self.reporter.error("MF0007", directive.span, f"`#{directive.word}` stands inside a schedule")
         for conditional in self.preprocessed.conditionals:
             if schedule.start <= conditional.start < schedule.end:

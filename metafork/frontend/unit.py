@@ -62,6 +62,7 @@ from metafork.frontend.text.tokens import (
     match_brackets,
     tokenize,
 )
+from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
@@ -218,7 +219,9 @@ class UnitParser:
 
     def _tokens(self) -> tuple[Preprocessed, dict[int, int]]:
         try:
-            given = tuple(map(definition_of, self._source.definitions))
+            given = [definition_of(one) for one in self._source.definitions]
+            if "__builtin_" in self._source.text:
+                given += [definition_of(one) for one in BUILTIN_CONSTANTS]
             tokens = tokenize(self._source.text, self._lines)
             preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
         except UnterminatedCommentError as error:

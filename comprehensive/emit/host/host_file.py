@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from comprehensive.emit.header_file import OWN_HEADERS, declarations, shadows_a_header, source_name
+from comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
 from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
 from comprehensive.emit.host.members import member_declarations, member_test
 from comprehensive.emit.host.stated_order import in_order
@@ -85,9 +85,9 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         lines += ["#ifdef __GNUC__", '#pragma GCC diagnostic ignored "-Wunknown-pragmas"', "#endif"]
     if shadows_a_header(unit):
         lines.append(f"#define {OWN_HEADERS}")
-    if calls and "<math.h>" not in text:
+    if calls and not includes(text, "math.h"):
         lines.append("#include <math.h>")
-    if re.search(r"\bassert\s*\(", text) and "<assert.h>" not in text:
+    if re.search(r"\bassert\s*\(", text) and not includes(text, "assert.h"):
         lines.append("#include <assert.h>")
     entries = [f"int metafork_run_{tree.program.name}({run_types(signature_of(tree.program))});" for tree in trees]
     atomic = any(atomic_arrays(tree.program.body) for tree in trees) or re.search(r"\bmeta_atomic\s+[\w*]", text)

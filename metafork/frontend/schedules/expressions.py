@@ -212,7 +212,10 @@ class ExpressionBuilder:
             self.undeclared.add(name)
             meant = similar(name, self._visible())
             hint = f"; did you mean `{meant}`?" if meant else ""
-            raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}")
+            way_out = None
+            if name.isupper() and not meant:
+                way_out = "declare it; if it is a macro of a header, run the preprocessor first: gcc -E -x c FILE."
+            raise self._reporter.refuse("MF0301", span, f"`{name}` is not declared{hint}", way_out=way_out)
         if isinstance(found, UnusableSymbol):
             if found in self.unusable:
                 raise RefusedError

@@ -144,6 +144,14 @@ CONSTANTS: dict[str, str] = {
 Signs stand before them; the least of a signed type is ``-2147483647 - 1``, as ``2147483648`` is no ``int``.
 """
 
+BUILTIN_CONSTANTS = (
+    "__builtin_nanf(text)=NAN",
+    "__builtin_inff()=INFINITY",
+    "__builtin_huge_valf()=HUGE_VALF",
+    "__builtin_huge_val()=HUGE_VAL",
+)
+"""What ``gcc -E`` makes of constants without digits, as macros for those."""
+
 DEVICE_WORDS = frozenset(
     {
         *("alignas", "alignof", "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch", "char16_t", "char32_t"),

@@ -100,6 +100,35 @@ def test_every_command_reads_such_files(folder):
         command("check", *given, "-D", wrong, "scale.mf", status=2)
 
 
+OF_HEADERS = """
+#include <math.h>
+#include <stdio.h>
+#define SQUARE(v) ((v) * (v))
+void scale(int n, float x[n])
+{
+  meta_schedule meta_block(8) {
+    meta_for (int i = 0; i < n; i++)
+      x[i] = i % 5 ? fminf(sqrtf(x[i]) + M_PI, INFINITY) + SQUARE(M_E) : HUGE_VAL;
+#line 7 "other.c"
+  }
+}
+"""
+
+
+def test_what_a_preprocessor_has_written_is_read(folder):
+    Path("scale.c").write_text(OF_HEADERS)
+    Path("scale.mf").write_text(succeed(["gcc", "-E", "scale.c"]).stdout)
+    command("optimize", "scale.mf", *QUICK)
+    assert compiled_host().returncode == 0
+    succeed([*CPLUSPLUS, "-Iscale.out", "-Iscale.out/include", "-c", "scale.out/scale.cu", "-o", "device.o"])
+    succeed(["gcc", "main.c", "host.o", "device.o", "-lm", "-lstdc++", "-o", "ours"])
+    words = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_block(n)=")
+    succeed(["gcc", "-std=gnu11", *words, "scale.c", "main.c", "-lm", "-o", "theirs"])
+    done = succeed(["./ours"], env={"METAFORK_TRACE": "1"})
+    assert "scale_k0 leaf 1" in done.stderr
+    assert done.stdout == succeed(["./theirs"]).stdout
+
+
 @pytest.mark.slow
 def test_verify_and_cmake_know_the_folders(folder):
     given = ("-Imy inc", "-D", "WIDTH=32")
