@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from comprehensive.signals import unwind_when_asked_to_end
+from comprehensive.streams import give_up, prepare_streams
 
 INTERRUPTED = 130
 """The exit status after SIGINT: 128 and the signal's number."""
@@ -97,14 +98,20 @@ _run.__code__ = _run.__code__.replace(co_stacksize=_STACK_WORDS)
 
 
 def main() -> NoReturn:
-    """Run the command line; turn a fault of the tool into exit status 3."""
+    """Run the command line; turn a fault of the tool into exit status 3, one of the system into 1."""
     # Programs and polynomials have few cycles; the collector would look through all of them again and again.
     gc.set_threshold(200_000, 20, 20)
     # Nor through what is left at the end, which goes with the process.
     atexit.register(gc.freeze)
     unwind_when_asked_to_end()
+    prepare_streams()
     try:
         _run()
+    except OSError as error:
+        if "METAFORK_TRACEBACK" in os.environ:
+            raise
+        give_up(error)
+        sys.exit(1)
     except Exception as fault:
         if "METAFORK_TRACEBACK" in os.environ:
             raise

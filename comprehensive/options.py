@@ -219,7 +219,12 @@ def _as_expression(polynomial: Polynomial, types: Mapping[str, ScalarType]) -> E
     for mono, coefficient in polynomial.terms().items():
         factors: list[Expr] = [Var(name, types[name]) for name, exponent in mono for _ in range(exponent)]
         if coefficient != 1 or not factors:
-            factors.insert(0, IntConst(int(coefficient)))
+            if coefficient >= 2**63:
+                from comprehensive.systems.inequality_text import InequalityError  # for those who assume so much
+
+                raise InequalityError(f"{coefficient} does not fit 64 bits")
+            long = coefficient >= 2**31
+            factors.insert(0, IntConst(int(coefficient), ScalarType.LONG_LONG if long else ScalarType.INT))
         product = factors[0]
         for factor in factors[1:]:
             product = binary("*", product, factor)

@@ -29,6 +29,9 @@ _LEAST = 0.001
 _AGAIN = 0.25
 """Seconds until a deadline that passed is told again: more than it takes to leave a computation."""
 
+_LONGEST = 1e8
+"""Seconds for which a timer can be set everywhere."""
+
 _NOT_WITHIN = frozenset({"z3", "llvmlite", "ctypes", "importlib", "weakref", "_weakrefset", "contextlib"})
 """Packages that would be left half done."""
 
@@ -52,17 +55,17 @@ def until(deadline: float | None, least: float = 0.0) -> Iterator[None]:
     block, over = sys._getframe(2), False  # behind ``__enter__``
 
     def ended(_number: int, frame: FrameType | None) -> None:
-        lacking = enough - time.process_time()
+        lacking = max(enough - time.process_time(), deadline - time.monotonic() - _LEAST)
         if over:
             return
         if lacking <= 0.0 and _may_end(frame, block):
             signal.setitimer(signal.ITIMER_REAL, _AGAIN)
             raise OutOfTimeError
-        signal.setitimer(signal.ITIMER_REAL, max(_LEAST, lacking))
+        signal.setitimer(signal.ITIMER_REAL, min(max(_LEAST, lacking), _LONGEST))
 
     before = signal.signal(signal.SIGALRM, ended)
     try:
-        signal.setitimer(signal.ITIMER_REAL, max(_LEAST, deadline - time.monotonic()))
+        signal.setitimer(signal.ITIMER_REAL, min(max(_LEAST, deadline - time.monotonic()), _LONGEST))
         yield
     finally:
         over = True  # before the timer is stopped: a signal that comes between must not start it again

@@ -18,6 +18,7 @@ from comprehensive.commands.faults import (
     reassociate_option,
     strict_option,
 )
+from comprehensive.streams import colored
 
 if TYPE_CHECKING:
     from comprehensive.options import Order
@@ -77,7 +78,7 @@ def command(
                 analyses = Analyses()
                 by_cost = ByCost.of(program, analyses) if order == "cost" else None
                 remarks = explanation(program, chosen, analyses, by_cost)
-                told = with_carets(remarks, source, program.span, sys.stdout.isatty())
+                told = with_carets(remarks, source, program.span, colored(sys.stdout))
                 if program.static:
                     head += f"\nkernels for {listed_text(program.static)} too: `meta_static` asks for them"
                 blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
+from comprehensive.streams import colored
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
 from metafork.ir.messages.line_markers import with_presumed_places
 from metafork.ir.messages.source import Source
@@ -22,6 +24,8 @@ INCOMPLETE = 4
 """The exit status where the time limit ended a run early: what was found is written, and marked as incomplete."""
 NOT_VERIFIED = 5
 """The exit status of ``verify`` where nothing failed, and some leaf never ran."""
+MOST_SECONDS = 1e8
+"""Time limits above are none; more than a timer of the system takes."""
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
@@ -59,7 +63,7 @@ def shown(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str
 def print_diagnostics(diagnostics: Iterable[Diagnostic], texts: Mapping[str, str], form: str, err: bool = True) -> None:
     """Print diagnostics; in colour on a terminal only."""
     stream = sys.stderr if err else sys.stdout
-    text = shown(diagnostics, texts, form, stream.isatty())
+    text = shown(diagnostics, texts, form, colored(stream))
     click.echo(text, err=err, nl=not text.endswith("\n"))
 
 
@@ -68,6 +72,20 @@ def _definitions(_context: click.Context, _parameter: click.Parameter, given: tu
         if re.match(r"[A-Za-z_]\w*(\([^()]*\))?(=|\Z)", text) is None or "\n" in text:
             raise click.BadParameter(f"{text!r} is not NAME or NAME=VALUE")
     return given
+
+
+class Seconds(click.FloatRange):
+    """A time limit: any number from 0 on; ``None`` for one that nobody lives to see."""
+
+    def __init__(self) -> None:
+        super().__init__(min=0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number of seconds."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        return seconds if seconds < MOST_SECONDS else None
 
 
 def preprocessor_options(function: Decorated) -> Decorated:
@@ -99,6 +117,28 @@ def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[s
         return frontend.read_source(path, definitions, folders)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+def refuse_to_overwrite(path: Path, source: Path) -> None:
+    """Raise ``click.UsageError`` for an output that is an input too."""
+    if path.exists() and path.samefile(source):
+        raise click.UsageError(f"{path} is the input itself, which is never overwritten")
+
+
+def write_output(path: Path, text: str | bytes) -> None:
+    """Write a file that an option names: as a whole, or not at all; into what is no regular file, directly.
+
+    Raises ``click.ClickException`` where it cannot be written.
+    """
+    from comprehensive.emit import write_files
+
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(text.encode(errors="surrogateescape") if isinstance(text, str) else text)
+        else:
+            write_files(path.parent, {path.name: text})
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from error
 
 
 def names_of(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:

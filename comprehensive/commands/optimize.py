@@ -15,6 +15,7 @@ import click
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    Seconds,
     chosen_options,
     diagnostics_option,
     fma_option,
@@ -29,6 +30,7 @@ from comprehensive.commands.faults import (
     strict_option,
 )
 from comprehensive.commands.side_by_side import in_order
+from comprehensive.streams import moves_its_cursor
 
 if TYPE_CHECKING:
     from comprehensive.emit.targets.target import Target
@@ -73,9 +75,7 @@ _LEAST_DRAWN = 1.0
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
 @click.option("--jit", is_flag=True, help="Have NVRTC compile kernels for any values of static parameters at run time.")
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
-@click.option(
-    "--time-limit", type=click.FloatRange(min=0), help="Seconds for all; the exit status is 4 if that ended it early."
-)
+@click.option("--time-limit", type=Seconds(), help="Seconds for all; the exit status is 4 if that ended it early.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
@@ -258,7 +258,7 @@ def _write(
 
     ``emitted`` is what ``--emit`` asks for, and the GPU.
     """
-    from comprehensive.emit import ComputationError, TabulationError, write_outputs
+    from comprehensive.emit import ComputationError, NotOursError, TabulationError, write_outputs
     from comprehensive.leaf_files import LEFT_OUT, LeafTexts
     from comprehensive.tree import page, render
     from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
@@ -303,6 +303,8 @@ def _write(
         )
     except (ComputationError, TabulationError) as error:
         raise click.ClickException(f"{result.unit.source.name}: no dispatcher can be written: {error}") from error
+    except NotOursError as error:
+        raise click.ClickException(f"{error}; name another directory with -o") from error
     except OSError as error:
         place = error.filename or folder
         raise click.ClickException(f"{place} cannot be written: {error.strerror or error}") from error
@@ -377,7 +379,7 @@ class _Progress:
         self._next = self._began + 1.0
 
     def __enter__(self) -> Callable[[str, Statistics], None] | None:
-        return self._show if sys.stderr.isatty() else None
+        return self._show if moves_its_cursor(sys.stderr) else None
 
     def __exit__(self, *_: object) -> None:
         if self._shown:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from comprehensive.commands.faults import refuse_to_overwrite, write_output
+
 
 @click.command()
 @click.argument("tree", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -14,14 +16,13 @@ import click
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, .svg or .dot; standard output by default.",
+    help="The file to write, .svg, .dot, or what Graphviz writes, like .png; standard output (SVG) by default.",
 )
 @click.option(
     "--full", is_flag=True, help="Draw also the conditions that the path has already decided, and chains of any length."
 )
 def command(tree: Path, output: Path | None, full: bool) -> None:
-    """Draw a *.tree.json file as SVG (or as DOT text, for an output that ends in .dot)."""
-    from comprehensive.emit import write_files
+    """Draw a *.tree.json file as SVG, as DOT text or as an image, whatever the output's name ends in."""
     from comprehensive.tree import render, tree_reading
     from comprehensive.tree.tree_fields import TreeFormatError
 
@@ -29,10 +30,15 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
         document = tree_reading.load(tree)
     except TreeFormatError as error:
         raise click.ClickException(f"{tree}: {error}") from error
-    text = render.dot(document, full)
-    if output is None or output.suffix != ".dot":
+    if output is not None:
+        refuse_to_overwrite(output, tree)
+    kind = "svg" if output is None else output.suffix.removeprefix(".").lower() or "svg"
+    drawing: str | bytes = render.dot(document, full)
+    if kind not in ("dot", "gv"):
         try:
-            text = render.svg(text)
+            drawing = render.svg(str(drawing)) if kind == "svg" else render.drawn(str(drawing), kind)
+        except render.UnknownKindError as error:
+            raise click.UsageError(f"{output} cannot be drawn: {error}") from error
         except render.NoGraphvizError as error:
             raise click.ClickException(str(error)) from error
         except render.TooLargeError as error:
@@ -40,6 +46,6 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
         except subprocess.CalledProcessError as error:
             raise click.ClickException(f"Graphviz failed: {error.stderr.strip()}") from error
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(drawing.encode() if isinstance(drawing, str) else drawing, nl=False)
     else:
-        write_files(output.parent, {output.name: text})
+        write_output(output, drawing)

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from comprehensive.commands.faults import refuse_to_overwrite, write_output
+
 
 @click.command()
 @click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
@@ -52,8 +54,8 @@ def command(
     from metafork.ptx.shuffles.synthesis import Variant
     from metafork.ptx.text.source import PtxError
 
-    if output is not None and output.exists() and output.samefile(source):
-        raise click.UsageError(f"{output} is the input itself, which is never overwritten")
+    if output is not None:
+        refuse_to_overwrite(output, source)
     text = _read(source)
     assumed = "signed-index" not in no_assume
     options = Options(
@@ -76,10 +78,7 @@ def command(
     if output is None:
         click.echo(result.text, nl=False)
     else:
-        try:
-            output.write_text(result.text, encoding="utf-8")
-        except OSError as error:
-            raise click.ClickException(f"{output} cannot be written: {error.strerror}") from error
+        write_output(output, result.text)
     click.echo(report, nl=False, err=output is None)
 
 

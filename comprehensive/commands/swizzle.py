@@ -10,7 +10,15 @@ import click
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.commands.faults import INCOMPLETE, diagnostics_option, print_diagnostics, read_source
+from comprehensive.commands.faults import (
+    INCOMPLETE,
+    Seconds,
+    diagnostics_option,
+    print_diagnostics,
+    read_source,
+    refuse_to_overwrite,
+    write_output,
+)
 from comprehensive.signals import OutOfTimeError, until
 
 if TYPE_CHECKING:
@@ -19,6 +27,8 @@ if TYPE_CHECKING:
     from metafork.swizzle.output.ranking import Objective, Ranked
     from metafork.swizzle.search.search import Search, Statistics
 
+_MOST_MEMORY = 1 << 40
+"""Megabytes: a bound above is none."""
 _ARCHITECTURES = ("sm_35", "sm_70", "sm_90")
 
 
@@ -43,9 +53,7 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
     "--emit", type=click.Choice(["cuda", "c", "json", "llvm", "ptx"]), help="Print code instead of expressions."
 )
 @click.option("--widen", is_flag=True, help="Try the levels 1 to 4 for all holes in turn, up to the first solution.")
-@click.option(
-    "--time-limit", "limit", type=click.FloatRange(min=0), metavar="SECONDS", help="Stop then; keep what was found."
-)
+@click.option("--time-limit", "limit", type=Seconds(), metavar="SECONDS", help="Stop then; keep what was found.")
 @click.option("--memory", type=click.IntRange(min=1), metavar="MB", help="Bound on the memory of the search.")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first solution printed.")
 @click.option("-D", "constants", multiple=True, callback=_constants, metavar="NAME=N", help="Set a 'let' constant.")
@@ -102,11 +110,15 @@ def command(
 
     if registers and emit in {None, "c"}:
         raise click.UsageError("--registers is for --emit cuda, llvm, ptx or json")
+    for written in (output, picture):
+        if written is not None:
+            refuse_to_overwrite(written, file)
     source = read_source(file)
     task = _Task(source, constants, how or "first", arch, "accumulates" if objective == "accumulates" else "cost")
     task.element_bytes = int(element_bytes)
     stopped = 0
     try:
+        memory = None if memory is None else min(memory, _MOST_MEMORY)
         with bounded_process(memory), until(None if limit is None else time.monotonic() + limit):
             task.run(memory, (1, 2, 3, 4) if widen else (None,))
     except DiagnosticsError as error:
@@ -131,10 +143,10 @@ def command(
         if output is None:
             click.echo(text, nl=False)
         else:
-            output.write_text(text, encoding="utf-8")
+            write_output(output, text)
         if picture is not None:
             assert task.problem is not None
-            picture.write_text(draw(task.problem, task.ranked()[0].solution), encoding="utf-8")
+            write_output(picture, draw(task.problem, task.ranked()[0].solution))
     if stopped:
         context.exit(stopped)
 

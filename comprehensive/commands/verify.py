@@ -16,6 +16,7 @@ import click
 from comprehensive.commands.faults import (
     INCOMPLETE,
     NOT_VERIFIED,
+    Seconds,
     chosen_options,
     diagnostics_option,
     fma_option,
@@ -28,6 +29,7 @@ from comprehensive.commands.faults import (
     reassociate_option,
     static_option,
 )
+from comprehensive.streams import moves_its_cursor
 
 if TYPE_CHECKING:
     from comprehensive.options import Order
@@ -94,7 +96,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     help='What starts the programs for the GPU: "compute-sanitizer --error-exitcode 9".',
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
-@click.option("--time-limit", type=click.FloatRange(min=0), help="Seconds for each file; what is left then is said.")
+@click.option("--time-limit", type=Seconds(), help="Seconds for each file; what is left then is said.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (an array for several files).")
 @preprocessor_options
 @diagnostics_option
@@ -197,7 +199,7 @@ def command(
 @contextmanager
 def _progress(name: str) -> Iterator[Progress | None]:
     """Show a bar on a terminal, and nothing elsewhere."""
-    if not sys.stderr.isatty():
+    if not moves_its_cursor(sys.stderr):
         yield None
         return
     from rich.console import Console

@@ -9,10 +9,12 @@ from comprehensive.emit.checked_expressions import ComputationError
 from comprehensive.emit.condition_tables import TabulationError
 from comprehensive.emit.leaf_code import LeafCode, kernel_of, leaf_code
 from comprehensive.emit.outputs import Optimized, rendered_files, runtime_include_dir, write_files, write_outputs
+from comprehensive.emit.own_files import NotOursError
 
 __all__ = [
     "ComputationError",
     "LeafCode",
+    "NotOursError",
     "Optimized",
     "TabulationError",
     "kernel_of",

@@ -30,6 +30,7 @@ from comprehensive.emit.generation import (
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host.host_file import host_file
 from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
+from comprehensive.emit.own_files import see_that_all_are_ours
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from comprehensive.emit.targets.target import Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
@@ -131,7 +132,8 @@ def write_outputs(
     """Write everything that users link, and ``extra`` files (by path inside of the directory); return their paths.
 
     ``depfile`` gets a make rule that says that the outputs depend on the source and its headers.  Raises ``OSError``
-    where the directory cannot be written, or a folder or a link stands in the way; nothing is changed then.
+    where the directory cannot be written, or a folder or a link stands in the way, and ``NotOursError`` for files that
+    metafork did not write; nothing is changed then.
     """
     linked = rendered_files(result, code_of=code_of, allow_fma=allow_fma, target=target, directory=directory)
     files: dict[str, str | bytes] = {**linked, **(extra or {})}
@@ -141,6 +143,7 @@ def write_outputs(
         sources = (result.unit.source.name, *result.unit.headers)
         rule = f"{' '.join(map(_make_escaped, targets))}: {' '.join(map(_make_escaped, sources))}\n"
         outputs[str(depfile.absolute())] = rule
+    see_that_all_are_ours(directory, files, depfile)
     written = write_files(directory, outputs)
     _remove_stale_leaves(directory, result.unit.name, files)
     return written[: len(files)]
@@ -154,11 +157,13 @@ def write_files(directory: Path, files: Mapping[str, str | bytes]) -> tuple[Path
     is changed.
     """
     pending: list[tuple[Path, Path]] = []
+    path = directory
     for name in list(files):
         _see_that_nothing_is_in_the_way(directory, directory / name)
     try:
         for name, text in files.items():
-            path, written = directory / name, text.encode() if isinstance(text, str) else text
+            path = directory / name
+            written = text.encode(errors="surrogateescape") if isinstance(text, str) else text
             if _has(path, written):
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -171,6 +176,9 @@ def write_files(directory: Path, files: Mapping[str, str | bytes]) -> tuple[Path
         with _signals_held():
             for temporary_path, path in pending:
                 temporary_path.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names no file
+        raise
     finally:
         for temporary_path, _ in pending:
             temporary_path.unlink(missing_ok=True)

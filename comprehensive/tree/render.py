@@ -62,6 +62,10 @@ class TooLargeError(Exception):
     """The tree has more boxes than are laid out within reasonable time; DOT text can be had of it."""
 
 
+class UnknownKindError(Exception):
+    """Graphviz writes no files of a kind."""
+
+
 def escape(text: str) -> str:
     """Return a text as HTML has it: ``html.escape`` without the module's table of all entities there are."""
     return text.translate(_OF_HTML)
@@ -91,21 +95,31 @@ def svg(dot_text: str, seconds: float | None = None) -> str:
 
     Raises ``NoGraphvizError``, ``TooLargeError``, ``TimeoutExpired``, and ``CalledProcessError`` where drawing fails.
     """
+    text = drawn(dot_text, "svg", seconds).decode("utf-8")
+    return text.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
+        f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'
+    )
+
+
+def drawn(dot_text: str, kind: str, seconds: float | None = None) -> bytes:
+    """Return the drawing of a DOT text as ``svg``, ``png``, or another kind that the Graphviz here writes.
+
+    Raises ``UnknownKindError`` where it writes none of that kind, and what ``svg`` does.
+    """
     boxes = dot_text.count(" [shape=")
     if boxes > MOST_DRAWN:
         raise TooLargeError(f"the tree has {boxes} boxes, and more than {MOST_DRAWN} take Graphviz too long")
-    completed = subprocess.run(
-        [_graphviz(), "-Tsvg"],
-        input=dot_text,
-        capture_output=True,
-        text=True,
-        check=True,
-        encoding="utf-8",
-        timeout=seconds,
-    )
-    return completed.stdout.replace(f'font-family="{_FONT}"', f'font-family="{_VIEWED}"').replace(
-        f'font-family="{_FONT},monospace"', f'font-family="{_VIEWED}"'
-    )
+    try:
+        done = subprocess.run(
+            [_graphviz(), f"-T{kind}"], input=dot_text.encode(), capture_output=True, check=True, timeout=seconds
+        )
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace")
+        if "not recognized" in said:
+            what = f"the Graphviz that is installed does not write .{kind}; .svg and .dot are written"
+            raise UnknownKindError(what) from None
+        raise subprocess.CalledProcessError(error.returncode, error.cmd, stderr=said) from None
+    return done.stdout
 
 
 def _graphviz() -> str:

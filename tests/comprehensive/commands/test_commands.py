@@ -157,6 +157,13 @@ def test_render_draws_a_tree(run, optimized):
     Path("bad.json").write_text("{}", encoding="utf-8")
     refused = run("render", "bad.json")
     assert (refused.exit_code, "not a decision tree" in refused.stderr) == (1, True)
+    assert run("render", tree, "-o", "tree.png").exit_code == 0
+    assert Path("tree.png").read_bytes().startswith(b"\x89PNG")
+    pdf = run("render", tree, "-o", "tree.pdf")  # as the Graphviz that is installed can
+    assert Path("tree.pdf").read_bytes()[:5] == b"%PDF-" if pdf.exit_code == 0 else not Path("tree.pdf").exists()
+    assert (run("render", tree, "-o", "tree.txt").exit_code, Path("tree.txt").exists()) == (2, False)
+    before = tree.read_bytes()
+    assert (run("render", tree, "-o", tree).exit_code, tree.read_bytes() == before) == (2, True)
 
 
 def test_select_walks_the_tree(run, optimized):
