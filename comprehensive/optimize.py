@@ -50,7 +50,7 @@ from metafork.frontend import read_source
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.diagnostics import Diagnostic
-from metafork.ir.messages.source import Source
+from metafork.ir.messages.source import Source, base_name
 from metafork.ir.program import Program, Version
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.runtime.machine import Between
@@ -95,8 +95,7 @@ class Result:
     @cached_property
     def document(self) -> TreeDocument:
         """The trees without their programs, as ``*.tree.json`` has them."""
-        name = Path(self.unit.source.name).name
-        return TreeDocument(name, tuple(document_of(tree) for tree in self.schedules))
+        return TreeDocument(base_name(self.unit.source.name), tuple(document_of(tree) for tree in self.schedules))
 
     def to_json(self) -> str:
         """Return the text of ``*.tree.json``."""

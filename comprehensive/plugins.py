@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import is_dataclass
@@ -65,7 +66,7 @@ def installed() -> tuple[Plugin, ...]:
 
 def _from_file(path: Path) -> ModuleType:
     where = path.resolve()
-    name = f"metafork_plugin_{hashlib.sha256(str(where).encode()).hexdigest()[:12]}"
+    name = f"metafork_plugin_{hashlib.sha256(os.fsencode(where)).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, where)

@@ -45,6 +45,7 @@ __all__ = [
     "Result",
     "ScheduleTree",
     "Verification",
+    "__version__",
     "optimize",
     "verify",
 ]
@@ -52,6 +53,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name from where it lives."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("metafork")
     if name not in _HOME:
         raise AttributeError(f"module 'metafork' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -15,7 +15,7 @@ def number_of(texts: Mapping[str, str]) -> str:
     """Return the marker of a set of files, a C constant: equal files have equal markers."""
     digest = hashlib.sha256()
     for path, text in sorted(texts.items()):
-        digest.update(f"{path} {len(text)}\n{text}".encode())
+        digest.update(f"{path} {len(text)}\n{text}".encode(errors="surrogateescape"))
     return f"0x{digest.hexdigest()[:8]}u"
 
 

@@ -13,6 +13,7 @@ from comprehensive.emit.signature import signature_of
 from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
+from metafork.ir.messages.source import base_name
 from metafork.ir.program import Binary, Conditional, Expr
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
@@ -60,7 +61,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         *opening,
         f"#define {guard}",
         "",
-        *dict.fromkeys(["#include <stdint.h>", *(match.strip() for match in _INCLUDE.findall(unit.source.text))]),
+        *dict.fromkeys(["#include <stdint.h>", *_includes(unit)]),
         "",
         '#include "metafork/machine.h"',
         "",
@@ -120,9 +121,20 @@ def declarations(function: Function) -> str:
     return ", ".join(parameter.declaration for parameter in function.parameters) or "void"
 
 
+def _includes(unit: TranslationUnit) -> list[str]:
+    """Return the headers of the input that stand in angle brackets; its own ones where the compiler finds them."""
+    found: list[str] = []
+    for include in _INCLUDE.findall(unit.source.text):
+        name = include.partition("<")[2].rstrip(">")
+        own = any(PurePath(header).match(name) for header in unit.headers)
+        lines = ["#ifdef __has_include", f"#if __has_include(<{name}>)", f"#include <{name}>", "#endif", "#endif"]
+        found.append("\n".join(lines) if own else include.strip())
+    return found
+
+
 def source_name(unit: TranslationUnit) -> str:
     """Return the name of the input without its folders: outputs do not depend on where it lies."""
-    return PurePath(unit.source.name).name
+    return base_name(unit.source.name)
 
 
 def _arrays(function: Function) -> str:

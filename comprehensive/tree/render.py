@@ -111,7 +111,11 @@ def drawn(dot_text: str, kind: str, seconds: float | None = None) -> bytes:
         raise TooLargeError(f"the tree has {boxes} boxes, and more than {MOST_DRAWN} take Graphviz too long")
     try:
         done = subprocess.run(
-            [_graphviz(), f"-T{kind}"], input=dot_text.encode(), capture_output=True, check=True, timeout=seconds
+            [_graphviz(), f"-T{kind}"],
+            input=dot_text.encode(errors="replace"),
+            capture_output=True,
+            check=True,
+            timeout=seconds,
         )
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace")

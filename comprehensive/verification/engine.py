@@ -37,7 +37,7 @@ from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
-from metafork.ir.messages.source import Source
+from metafork.ir.messages.source import Source, base_name
 from metafork.ir.translation_unit import Function
 
 POINTS = 50
@@ -121,7 +121,7 @@ def verify(
             reassociate=reassociate,
             time_limit=limit,
         )
-    found = Verification(Path(result.unit.source.name).name)
+    found = Verification(base_name(result.unit.source.name))
     found.notes += [f"{tree.program.name}: the tree is incomplete" for tree in result.schedules if not tree.complete]
     return _Run(result, options, code_of, progress or (lambda what, done, whole: None), remaining, found).run(directory)
 

@@ -7,6 +7,7 @@ in ``metafork.ir.messages.catalogue`` and in ``docs/diagnostics.md``.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any
@@ -163,10 +164,18 @@ def render_json(diagnostics: Iterable[Diagnostic]) -> str:
     return json.dumps({"format": "metafork-diagnostics", "version": 1, "diagnostics": items}, indent=2) + "\n"
 
 
+def _uri(path: str) -> str:
+    """Return a path as a URI, or as a reference that is relative to one (RFC 3986)."""
+    from urllib.parse import quote_from_bytes  # for SARIF alone
+
+    quoted = quote_from_bytes(os.fsencode(path.replace("\\", "/")))
+    return f"file://{quoted}" if quoted.startswith("/") else quoted
+
+
 def _sarif_location(source_name: str, span: Span) -> dict[str, Any]:
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": source_name.replace("\\", "/").replace(" ", "%20")},
+            "artifactLocation": {"uri": _uri(source_name)},
             "region": {
                 "startLine": span.line,
                 "startColumn": span.column,

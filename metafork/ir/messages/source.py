@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import PurePath
+
 from msgspec import Struct
+
+
+def base_name(path: str) -> str:
+    """Return the name of a file without its folders, as text: bytes that are no UTF-8 are replaced."""
+    return os.fsencode(PurePath(path).name).decode("utf-8", errors="replace")
 
 
 class Source(Struct, frozen=True):
