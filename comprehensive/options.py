@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import prod
@@ -9,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from comprehensive.registry import UnknownNameError
+from comprehensive.registry import UnknownNameError, closest
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
@@ -27,6 +28,7 @@ from metafork.runtime.machine import (
     MachineError,
     OwnLimit,
     given_values,
+    preset_name,
     preset_of_gpu,
     presets_between,
 )
@@ -56,8 +58,12 @@ def machine_values(
         return {**machine.fields(), **{name: limit.default for name, limit in limits.items()}, **machine.targets}
     if isinstance(machine, str):
         for entry in machine.split(","):
-            if "=" not in entry and entry.strip() and entry.strip() not in PRESETS:
-                raise UnknownNameError("machine", entry.strip(), PRESETS, preset_of_gpu(entry.strip()))
+            name = entry.strip()
+            if "=" not in entry and name and preset_name(name) not in PRESETS:
+                # Another compute capability is another machine, however close the names are.
+                known = () if re.fullmatch(r"sm_\d+[a-z]*", name) else PRESETS
+                meant = preset_of_gpu(name) or closest(name, known)
+                raise UnknownNameError("machine", name, PRESETS, meant, guess=False)
         machine = given_values(machine, limits)
     symbols = {symbol: name for name, symbol in SYMBOLS.items()}
     values = {symbols.get(name, name): number for name, number in machine.items()}

@@ -85,11 +85,16 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 class UnknownNameError(ValueError):
-    """A name that nothing has; ``suggestion`` is the closest one that exists, where there is a close one."""
+    """A name that nothing has; ``suggestion`` is what was ``meant``, else the closest one that exists.
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], meant: str | None = None) -> None:
+    Without a ``guess`` it is what was meant or nothing.
+    """
+
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], meant: str | None = None, *, guess: bool = True
+    ) -> None:
         self.known = tuple(known)
-        self.suggestion = meant or closest(name, self.known)
+        self.suggestion = meant or (closest(name, self.known) if guess else None)
         known_names = f"known: {', '.join(self.known) or 'none'}"
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
         if name.removeprefix("+") in self.known:

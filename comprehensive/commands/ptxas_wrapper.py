@@ -7,6 +7,7 @@ was, with a note on standard error.
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import shutil
@@ -18,7 +19,30 @@ from pathlib import Path
 import click
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
+class _Ptxas(click.Command):
+    """A command whose options have two dashes: what has one is the assembler's (``-arch=sm_90``, ``-h``, ``-v``)."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the options of this command out, up to ``--``; all others are arguments."""
+        own = {name: option for option in self.params if isinstance(option, click.Option) for name in option.opts}
+        mine: list[str] = []
+        rest: list[str] = []
+        given = iter(args)
+        for word in given:
+            option = own.get(word.partition("=")[0])
+            if word == "--":
+                rest += given
+            elif word == "--help" or args == ["-h"]:
+                mine.append("--help")
+            elif option is None:
+                rest.append(word)
+            else:
+                takes = not option.is_flag and "=" not in word
+                mine += [word, *(itertools.islice(given, 1) if takes else ())]
+        return super().parse_args(ctx, [*mine, "--", *rest])
+
+
+@click.command(cls=_Ptxas, context_settings={"help_option_names": ["--help"]})
 @click.option("--max-delta", type=click.IntRange(0, 31), default=31, show_default=True)
 @click.option("--ptxas", "assembler", envvar="METAFORK_PTXAS", help="The real assembler; default: ptxas on PATH.")
 @click.option(
@@ -39,6 +63,8 @@ def command(
     arguments: tuple[str, ...],
 ) -> None:
     """Run ptxas on ARGUMENTS, with the PTX files among them replaced by copies whose loads became shuffles.
+
+    Options with one dash are the assembler's, as `-arch=sm_90`, and so is all behind `--`.
 
     `metafork ptxas-wrapper --toolkit DIR` makes DIR, whose `DIR/nvcc` is the nvcc on PATH with this wrapper as its
     assembler.

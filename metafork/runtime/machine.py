@@ -70,7 +70,13 @@ class OwnLimit(Struct, frozen=True):
 
 def compute_capability(preset: str) -> int:
     """Return 80 for ``sm_80``, and 0 for a preset that is no GPU of NVIDIA's."""
-    return int(preset.removeprefix("sm_")) if preset.startswith("sm_") else 0
+    return int(preset_name(preset).removeprefix("sm_")) if preset.startswith("sm_") else 0
+
+
+def preset_name(name: str) -> str:
+    """Return a name without the suffix of code for one machine or its family: ``sm_90`` for ``sm_90a``."""
+    found = re.fullmatch(r"(sm_(?:9|1\d)\d)[af]", name)
+    return name if found is None else found[1]
 
 
 class Between(Struct, frozen=True):
@@ -178,16 +184,24 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
         "sm_75": _preset(255, 65536, 65536, 32, 16, 65536),
         "sm_80": _preset(255, 65536, 166912, 64, 32, 167936),
         "sm_86": _preset(255, 65536, 101376, 48, 16, 102400),
+        "sm_87": _preset(255, 65536, 166912, 48, 16, 167936),
+        "sm_88": _preset(255, 65536, 101376, 48, 16, 102400),
         "sm_89": _preset(255, 65536, 101376, 48, 24, 102400),
         "sm_90": _preset(255, 65536, 232448, 64, 32, 233472),
         "sm_100": _preset(255, 65536, 232448, 64, 32, 233472),
+        "sm_103": _preset(255, 65536, 232448, 64, 32, 233472),
+        "sm_110": _preset(255, 65536, 232448, 48, 24, 233472),
         "sm_120": _preset(255, 65536, 101376, 48, 24, 102400),
+        "sm_121": _preset(255, 65536, 101376, 48, 24, 102400),
         "gfx90a": _amd(64, 131072, 65536, 32, 16),
         "gfx942": _amd(64, 131072, 65536, 32, 16),
         "gfx1100": _amd(32, 196608, 131072, 64, 32),
     }
 )
-"""Machines by the name of their architecture (shared memory: the opt-in limit of a block)."""
+"""Machines by the name of their architecture (shared memory: the opt-in limit of a block).
+
+NVIDIA gives no limits for compute capability 8.8; these are the least ones of its neighbours.
+"""
 
 _GPUS = {
     "sm_35": ("kepler", "k20", "k40"),
@@ -196,10 +210,14 @@ _GPUS = {
     "sm_75": ("turing", "t4", "rtx2080", "rtx2080ti"),
     "sm_80": ("ampere", "a100", "a30"),
     "sm_86": ("a10", "a40", "a6000", "rtx3080", "rtx3090"),
+    "sm_87": ("orin", "jetsonorin"),
     "sm_89": ("ada", "lovelace", "l4", "l40", "l40s", "rtx4080", "rtx4090"),
     "sm_90": ("hopper", "h100", "h200", "gh200"),
     "sm_100": ("blackwell", "b100", "b200", "gb200"),
+    "sm_103": ("b300", "gb300"),
+    "sm_110": ("thor", "jetsonthor"),
     "sm_120": ("rtx5080", "rtx5090"),
+    "sm_121": ("gb10", "dgxspark"),
     "gfx90a": ("cdna2", "mi210", "mi250", "mi250x"),
     "gfx942": ("cdna3", "mi300", "mi300a", "mi300x", "mi325x"),
     "gfx1100": ("rdna3", "rx7900xt", "rx7900xtx", "w7900"),
@@ -216,6 +234,7 @@ def presets_between(text: str) -> tuple[str, ...] | None:
     first, dots, last = (part.strip() for part in text.partition(".."))
     if not dots:
         return None
+    first, last = preset_name(first), preset_name(last)
     for name in (first, last):
         if name not in PRESETS:
             raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
@@ -257,6 +276,7 @@ def given_values(text: str, limits: Mapping[str, OwnLimit] = MappingProxyType({}
             raise MachineError(f"{entry.strip()[:60]!r} is neither NAME=VALUE nor a preset ({', '.join(PRESETS)})")
         name, number = match.groups()
         if number is None:
+            name = preset_name(name)
             if name not in PRESETS:
                 raise MachineError(f"there is no preset {name!r}; presets are {', '.join(PRESETS)}")
             values.update({key: Fraction(value) for key, value in PRESETS[name].fields().items()})

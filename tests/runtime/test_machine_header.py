@@ -59,6 +59,8 @@ def library(tmp_path_factory):
         "q=1/0",
         "R=99999999999999999999",
         "Z=0,R=0,RB=0,T=0,blocks_per_sm=0",
+        *("sm_87", "sm_103,Z=7", "sm_90a", "sm_100f", "sm_120a,T=3", "sm_121a"),
+        *("sm_75a", "sm_90b", "sm_9a", "sm_1000a", "sm_90aa", "sm_a"),
         "warp_size=0",
         "warp_size=1024",
         "warp_size=1025",
@@ -84,7 +86,7 @@ def test_overrides_are_read_as_python_reads_them(library, text):
     assert targets == expected.targets
 
 
-@pytest.mark.parametrize(("name", "capability"), [("sm_20", 20), ("sm_120", 120), ("gfx90a", 0), ("gfx1100", 0)])
+@pytest.mark.parametrize(("name", "capability"), [("sm_20", 20), ("sm_121f", 121), ("gfx90a", 0), ("gfx1100", 0)])
 def test_presets_have_the_capability_of_their_name(library, name, capability):
     machine = Machine()
     library.start(ctypes.byref(machine))

@@ -18,7 +18,7 @@ from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
-from metafork.runtime.machine import PRESETS, compute_capability, presets_between
+from metafork.runtime.machine import PRESETS, compute_capability, preset_name, presets_between
 
 
 class NoCodeError(Exception):
@@ -163,7 +163,7 @@ def refuse_other_machine(architecture: str, machine: str) -> None:
         return  # no name of a GPU, as will be said
     for entry in machine.split(","):
         for preset in presets_between(entry) or (entry.strip(),):
-            capability = compute_capability(preset) if preset in PRESETS else None
+            capability = compute_capability(preset) if preset_name(preset) in PRESETS else None
             if nvidia is None:
                 runs = preset == architecture
             elif capability is not None:

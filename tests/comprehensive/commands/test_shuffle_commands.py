@@ -122,6 +122,33 @@ class TestWrapper:
         assert f"refused {source}" in done.stderr
         assert "assembled as it is: 1:1" in done.stderr
 
+    @pytest.mark.parametrize(
+        "words",
+        [
+            "-arch=sm_90 IN -o OUT",
+            "-arch sm_90 IN -o OUT",
+            "--gpu-name=sm_90 -v IN -o OUT",
+            "-O3 IN -o OUT --ptxas=ASSEMBLER -h",
+            "-m64 -lineinfo -- IN -o OUT --verbose",
+        ],
+    )
+    def test_options_with_one_dash_are_the_assemblers(self, jacobi, tmp_path, words):
+        """Until version 0.1 the letters of `-arch` were options, `-h` among them."""
+        assembler = scripted(tmp_path / "assembler", f'echo "$@" > {tmp_path}/words')
+        known = {"IN": str(jacobi), "OUT": str(tmp_path / "out"), "--ptxas=ASSEMBLER": f"--ptxas={assembler}"}
+        if "ASSEMBLER" not in words:
+            words = f"--ptxas=ASSEMBLER {words}"
+        done = invoke("ptxas-wrapper", *(known.get(word, word) for word in words.split()))
+        assert done.exit_code == 0, done.output
+        passed = [word for word in words.split() if "ASSEMBLER" not in word and word != "--"]
+        heard = (tmp_path / "words").read_text().split()
+        assert [word for word in heard if "ptx" not in word] == [known.get(one, one) for one in passed if one != "IN"]
+        assert any(word.endswith("jacobi.ptx") for word in heard)
+
+    def test_its_own_options_have_two_dashes(self):
+        for word in ("--help", "-h"):
+            assert "--toolkit" in invoke("ptxas-wrapper", word).output
+
     @needs_ptxas
     def test_the_real_assembler(self, jacobi, tmp_path):
         report = tmp_path / "report.jsonl"

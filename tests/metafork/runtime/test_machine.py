@@ -42,7 +42,7 @@ def test_other_names_are_targets_and_may_be_fractions():
 
 
 def test_a_range_has_the_presets_between_its_ends():
-    assert presets_between("sm_86 .. sm_90") == ("sm_86", "sm_89", "sm_90")
+    assert presets_between("sm_86 .. sm_90") == ("sm_86", "sm_87", "sm_88", "sm_89", "sm_90")
     assert presets_between(NVIDIA.machines)[0] == "sm_75"
     assert presets_between("sm_80") is None
 
@@ -126,3 +126,25 @@ def test_a_counters_own_limit_goes_by_compute_capability():
     assert given_values("gfx90a", {"TS": limit})["TS"] == 7
     with pytest.raises(MachineError, match="gfx90a has no compute capability"):
         OwnLimit(7, {"gfx90a": 8})
+
+
+@pytest.mark.parametrize(
+    ("name", "like", "shared", "threads"),
+    [
+        ("sm_87", "sm_80", 163, 1536),
+        ("sm_88", "sm_86", 99, 1536),
+        ("sm_103", "sm_100", 227, 2048),
+        ("sm_110", "sm_100", 227, 1536),
+        ("sm_121", "sm_120", 99, 1536),
+        ("sm_90a", "sm_90", 227, 2048),
+        ("sm_103f", "sm_103", 227, 2048),
+    ],
+)
+def test_machines_that_nvcc_13_compiles_for(name, like, shared, threads):
+    machine = parse_machine(name)
+    assert (machine.shared_words * 4, machine.warps_per_sm * 32) == (shared * 1024, threads)
+    assert machine.shared_words == PRESETS[like].shared_words
+
+
+def test_ends_of_ranges_may_have_suffixes():
+    assert presets_between("sm_100a..sm_110f") == ("sm_100", "sm_103", "sm_110")

@@ -91,7 +91,7 @@ static inline int metafork_enabled(const char *variable) {
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
 }
 
-/* Fill the fields of a preset (sm_80); returns 0, or METAFORK_EINVAL where there is none of that name. */
+/* Fill the fields of a preset (sm_80; sm_90a is sm_90); returns 0, or METAFORK_EINVAL where there is none of that name. */
 static inline int metafork_machine_preset(const char *name, size_t length, metafork_machine *out) {
     static const struct {
         const char *name;
@@ -105,15 +105,23 @@ static inline int metafork_machine_preset(const char *name, size_t length, metaf
         {"sm_75", 255, 65536, 1024, 65536, 32, 16, 65536, 65536, 32, 64, 2147483647},
         {"sm_80", 255, 65536, 1024, 166912, 64, 32, 65536, 167936, 32, 64, 2147483647},
         {"sm_86", 255, 65536, 1024, 101376, 48, 16, 65536, 102400, 32, 64, 2147483647},
+        {"sm_87", 255, 65536, 1024, 166912, 48, 16, 65536, 167936, 32, 64, 2147483647},
+        {"sm_88", 255, 65536, 1024, 101376, 48, 16, 65536, 102400, 32, 64, 2147483647},
         {"sm_89", 255, 65536, 1024, 101376, 48, 24, 65536, 102400, 32, 64, 2147483647},
         {"sm_90", 255, 65536, 1024, 232448, 64, 32, 65536, 233472, 32, 64, 2147483647},
         {"sm_100", 255, 65536, 1024, 232448, 64, 32, 65536, 233472, 32, 64, 2147483647},
+        {"sm_103", 255, 65536, 1024, 232448, 64, 32, 65536, 233472, 32, 64, 2147483647},
+        {"sm_110", 255, 65536, 1024, 232448, 48, 24, 65536, 233472, 32, 64, 2147483647},
         {"sm_120", 255, 65536, 1024, 101376, 48, 24, 65536, 102400, 32, 64, 2147483647},
+        {"sm_121", 255, 65536, 1024, 101376, 48, 24, 65536, 102400, 32, 64, 2147483647},
         {"gfx90a", 256, 131072, 1024, 65536, 32, 16, 131072, 65536, 64, 1024, 4194303},
         {"gfx942", 256, 131072, 1024, 65536, 32, 16, 131072, 65536, 64, 1024, 4194303},
         {"gfx1100", 256, 196608, 1024, 65536, 64, 32, 196608, 131072, 32, 1024, 4194303},
     };
     size_t i;
+    if (length >= 6 && memcmp(name, "sm_", 3) == 0 && (name[length - 1] == 'a' || name[length - 1] == 'f') &&
+        (length == 6 ? name[3] == '9' : length == 7 && name[3] == '1'))
+        length--;
     for (i = 0; i < sizeof presets / sizeof presets[0]; i++) {
         if (strlen(presets[i].name) != length || memcmp(presets[i].name, name, length) != 0) continue;
         out->compute_capability = presets[i].name[0] == 's' ? atoi(presets[i].name + 3) : 0;
