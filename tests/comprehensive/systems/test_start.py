@@ -4,6 +4,7 @@ from comprehensive import registry
 from comprehensive.options import machine_limits, machine_values
 from comprehensive.systems.start import identifiers, machine_symbols, start_of
 from comprehensive.systems.systems import Systems
+from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
 from metafork.frontend import parse
@@ -59,6 +60,13 @@ def test_what_start_implies():
     ):
         assert systems.implies((), goal) is Verdict.YES, goal
     assert systems.implies((), at_most(symbol("B"), symbol("T_"))) is Verdict.NO
+
+
+def test_the_target_of_a_ratio_is_at_most_1():
+    [schedule] = parse(Source("f.mf", TEXT)).schedules
+    for fixed, bounded in ((None, [at_most(symbol("W"), 1)]), ({"W": 1}, [])):
+        begin = start_of(schedule.program, [WHOLE_ROWS, *registry.counters(["global_loads"])], identifiers(TEXT), fixed)
+        assert [one for one in begin.constraints if {"W", "L"} & one.left.symbols] == bounded
 
 
 def test_a_range_of_machines_bounds_the_limits_that_differ():
