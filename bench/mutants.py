@@ -15,7 +15,8 @@ Which tests execute a statement is measured first, by one run of all quick tests
 until a tracked file changes.  ``--measured FOLDER`` takes what was measured before a small change.
 
 Results go to ``bench/results/mutants.json``; with ``--resume`` its sample is kept: mutants whose lines are still in
-their files keep their results, and only those that went are drawn anew.
+their files keep their results, and only those that went are drawn anew.  What was alive meets its tests again, after
+what was not run.
 """
 
 from __future__ import annotations
@@ -439,7 +440,7 @@ def main() -> None:
         folders = [stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants_")) for _ in range(options.jobs)]
         reached = Reached(options.measured or _of_these_files(Path(folders[0]) / "whole"))
         trees = [Tree(Path(folder) / "mutated", reached) for folder in folders]
-        left = iter([one for one in outcomes if one.outcome == "not run"])
+        left = iter([one for kind in ("not run", "alive") for one in outcomes if one.outcome == kind])
 
         def work(tree: Tree) -> None:
             for one in left:
