@@ -15,6 +15,7 @@ from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.ir.messages.source import base_name
 from metafork.ir.program import Binary, Conditional, Expr
+from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import Spelling, expression
@@ -145,7 +146,11 @@ def _arrays(function: Function) -> str:
         unknown = set(_WORD.findall(parameter.declaration)) - names - _C_WORDS
         if parameter.structure:
             texts.append(f"{'const ' if parameter.const else ''}{parameter.structure} *{parameter.name}")
-        elif unknown and parameter.array is not None and _is_pointer(parameter):
+        elif (
+            unknown
+            and parameter.array is not None
+            and (_is_pointer(parameter) or any(variables(extent) - names for extent in parameter.array.extents))
+        ):
             const = "const " if parameter.const else ""
             texts.append(f"{const}{parameter.array.element.spelling} *{parameter.name}")
         elif unknown and parameter.array is not None:

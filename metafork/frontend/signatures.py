@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 
 from msgspec import Struct
@@ -27,7 +28,11 @@ from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReport
 from metafork.frontend.text.tokens import Token, hull
 from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
+from metafork.ir.rewriting import substitute
+from metafork.ir.rewriting import variables as variables_in
 from metafork.ir.translation_unit import Function, FunctionParameter
 
 
@@ -191,8 +196,20 @@ def parameter_array(
         return ScalarSymbol(name, found.type, Origin.HOST, found.span)
 
     builder = ExpressionBuilder(Reporter(source), scope.typedefs, resolve, list)
+
+    def of_the_file(expr: ir.Expr) -> ir.Expr:
+        """Return an expression with the values of the file's constants, whose names other files do not know."""
+        known: dict[str, ir.Expr] = {}
+        for name in variables_in(expr):
+            initial = visible[name].initial
+            if initial is not None and visible[name].is_global:
+                with suppress(RefusedError, NoValueError):
+                    value = integer_value(of_the_file(builder.build(initial)), {})
+                    known[name] = ir.IntConst(value, ScalarType.INT if abs(value) < 2**31 else ScalarType.LONG)
+        return substitute(expr, known)
+
     try:
-        extents = tuple(builder.build(extent) for extent in variable.extents)
+        extents = tuple(of_the_file(builder.build(extent)) for extent in variable.extents)
     except RefusedError:
         return None
     return ir.Array(variable.name, variable.element, extents, variable.span)
