@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import IrStrategy
-from metafork.ir.kernel import Kernel
+from metafork.ir.kernel import Kernel, Space
 
 
 class LeafCode(Struct, frozen=True):
@@ -30,6 +30,15 @@ class LeafCode(Struct, frozen=True):
     instances: tuple[LeafCode, ...] = ()
     compiled: LeafCode | None = None
     statics: tuple[str, ...] = ()
+
+
+def argument_bytes(kernel: Kernel, numbers: int = 1) -> int:
+    """Return how many bytes a kernel's arguments take, each at a multiple of its size; arrays so many ``numbers``."""
+    arrays = sum(one.space is Space.GLOBAL for one in kernel.memories)
+    total = 0
+    for size in (*(one.type.size for one in kernel.scalars), *(arrays * numbers * (8,))):
+        total = -(-total // size) * size + size
+    return total
 
 
 EMBEDDED_TARGET = "sm_75"

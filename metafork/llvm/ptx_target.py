@@ -234,4 +234,30 @@ def ptx_of(module: llvm.ModuleRef, target: str = "sm_80", level: int = 3) -> str
     """
     machine = _machine(target, level)
     module.data_layout = str(machine.target_data)
-    return str(machine.emit_assembly(module))
+    return _for_its_parameters(str(machine.emit_assembly(module)))
+
+
+_ENTRY = re.compile(r"\.entry[^(]*\((?P<parameters>[^)]*)\)")
+_PARAMETER = re.compile(r"\.param(?: \.align \d+)? \.[a-z]+(?P<bits>\d+)[^,\[]*(?:\[(?P<count>\d+)\])?")
+_FEW_BYTES = 4352
+"""Bytes of parameters that kernels have in every version of PTX; more need 8.1."""
+
+
+def _for_its_parameters(text: str) -> str:
+    """Return PTX in a version that allows as many bytes of parameters as its kernels have."""
+    if text.count(".param") * 8 <= _FEW_BYTES:
+        return text
+    most = max((parameter_bytes(entry["parameters"]) for entry in _ENTRY.finditer(text)), default=0)
+    version = re.search(r"^\.version (\d+)\.(\d+)", text, re.MULTILINE)
+    if most <= _FEW_BYTES or version is None or (int(version[1]), int(version[2])) >= (8, 1):
+        return text
+    return text.replace(version[0], ".version 8.1", 1)
+
+
+def parameter_bytes(parameters: str) -> int:
+    """Return the bytes of a kernel's parameters, as PTX declares them."""
+    total = 0
+    for one in _PARAMETER.finditer(parameters):
+        size = int(one["bits"]) // 8
+        total = -(-total // size) * size + size * int(one["count"] or 1)
+    return total

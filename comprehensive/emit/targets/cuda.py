@@ -10,7 +10,15 @@ from msgspec.structs import replace
 from comprehensive.emit import jit_text
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, leaf_code
-from comprehensive.emit.targets.target import Attempt, Package, Target, embedded, launching_a_function, loading
+from comprehensive.emit.targets.target import (
+    Attempt,
+    Package,
+    Target,
+    checked_arguments,
+    embedded,
+    launching_a_function,
+    loading,
+)
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
@@ -100,8 +108,8 @@ class Cuda(Struct, frozen=True):
         return self
 
     def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
-        """Return the CUDA text of a leaf, and its PTX where IR strategies were applied."""
-        code = leaf_code(leaf, analyses)
+        """Return the CUDA text of a leaf, and its PTX where IR strategies were applied.  Raises ``NoCodeError``."""
+        code = checked_arguments(leaf_code(leaf, analyses))
         return code if self.jit is None else jit_text.with_text(leaf, code)
 
     def device_name(self, stem: str) -> str:

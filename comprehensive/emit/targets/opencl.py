@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, field
 
 from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode, kernel_of
+from comprehensive.emit.leaf_code import LeafCode, argument_bytes, kernel_of
 from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
@@ -82,7 +82,9 @@ class OpenCl(Struct, frozen=True):
         name = code.kernel.name
         made = _text(code.kernel)
         rows = "\n".join(f"    {c_string(line)}" for line in made.text.splitlines(keepends=True))
-        common = f"{c_string(name)}, {name}_text, {_needs(made)}, {int(made.shared)}"
+        # Each array is an object and where it begins there, both 8 bytes; shared memory is an argument too.
+        taken = argument_bytes(code.kernel, numbers=2) + 8 * made.shared
+        common = f"{c_string(name)}, {name}_text, {_needs(made)}, {int(made.shared)}, {taken}"
         both = ", ".join(f"{{{common}, {large}, METAFORK_NOT_BUILT}}" for large in (0, 1))
         return (
             f"static const char {name}_text[] =\n{rows};\n"

@@ -20,6 +20,7 @@ from comprehensive.emit.targets.target import (
     Package,
     Target,
     TargetOptionError,
+    checked_arguments,
     embedded,
     launching_a_function,
     ptx_names,
@@ -85,7 +86,7 @@ class Ptx(Struct, frozen=True):
             texts = ptx_code(kernel, strategies, self.architecture, analyses, whole_grid_ptx_of_choice)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
-        code = LeafCode(kernel, kernel_text(kernel), *texts)
+        code = checked_arguments(LeafCode(kernel, kernel_text(kernel), *texts))
         return jit_text.with_text(leaf, code) if self.jit else code
 
     def device_name(self, stem: str) -> str:

@@ -15,7 +15,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode
+from comprehensive.emit.leaf_code import LeafCode, argument_bytes
 from comprehensive.tree.schedule_tree import Leaf
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.runtime.machine import PRESETS, compute_capability, preset_name, presets_between
@@ -171,6 +171,19 @@ def refuse_other_machine(architecture: str, machine: str) -> None:
                 runs = capability == least if nvidia[2] else capability >= least
             if capability is not None and not runs:
                 raise TargetOptionError(f"code for --target {architecture} does not run on --machine {preset}")
+
+
+MOST_ARGUMENT_BYTES = 32764
+"""Bytes of arguments that kernels for NVIDIA's GPUs have at most (PTX ISA 8.1)."""
+
+
+def checked_arguments(code: LeafCode) -> LeafCode:
+    """Return the code of a kernel for NVIDIA's GPUs.  Raises ``NoCodeError`` where it has too many arguments."""
+    taken = argument_bytes(code.kernel)
+    if taken > MOST_ARGUMENT_BYTES:
+        message = f"its arguments take {taken} bytes, more than the {MOST_ARGUMENT_BYTES} of a kernel's parameters"
+        raise NoCodeError(message)
+    return code
 
 
 def loading(code: LeafCode) -> list[str]:

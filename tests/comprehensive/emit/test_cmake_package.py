@@ -20,6 +20,8 @@ CMAKE = str(BESIDE_PYTHON) if BESIDE_PYTHON.exists() else shutil.which("cmake")
 USER = """\
 cmake_minimum_required(VERSION 3.18)
 project(user LANGUAGES C CXX)
+add_library(m INTERFACE)  # a target of the user's, which is not the library of that name
+target_link_libraries(m INTERFACE no_such_library)
 {find}
 add_executable(user {driver})
 target_link_libraries(user PRIVATE blend::blend)

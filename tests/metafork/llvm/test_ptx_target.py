@@ -132,3 +132,25 @@ def test_exact_functions_need_no_library(tmp_path):
     command = ["ptxas", "-arch=sm_80", source, "-o", tmp_path / "exact.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        (".param .u32 n,\n.param .u64 .ptr .global .align 8 x", 16),
+        (".param .u64 x,\n.param .u32 n,\n.param .f64 v", 24),
+        (".param .align 8 .b8 s[24],\n.param .u16 h", 26),
+        ("", 0),
+    ],
+)
+def test_bytes_of_parameters(parameters, expected):
+    assert ptx_target.parameter_bytes(parameters) == expected
+
+
+@pytest.mark.parametrize(("count", "version"), [(540, None), (600, "8.1")])
+def test_many_parameters_need_a_later_version(count, version):
+    arguments = ", ".join(f"double %v{number}" for number in range(count))
+    module = f'target triple = "nvptx64-nvidia-cuda"\ndefine ptx_kernel void @f({arguments}) {{\n  ret void\n}}\n'
+    few = emit_ptx(module.replace(arguments, ""), "sm_75").splitlines()
+    usual = next(line for line in few if line.startswith(".version"))
+    assert f"{usual if version is None else f'.version {version}'}\n" in emit_ptx(module, "sm_75")

@@ -86,6 +86,7 @@ typedef struct metafork_opencl_kernel {
     const char *text;
     unsigned needs;
     int shared; /* whether the last argument is the dynamic shared memory */
+    size_t argument_bytes;
     int large;
     struct metafork_opencl_built *built; /* one for each place */
     int said;
@@ -124,6 +125,7 @@ typedef struct metafork_opencl_place {
     void *device;
     void *queue;    /* of the process's own place, else NULL */
     unsigned gives; /* which needs it fulfils */
+    size_t most_argument_bytes;
     bool pocl;
     char *told; /* device and driver, as far as built programs depend on them, once somebody asked; NULL where they do not tell */
     bool asked;
@@ -198,6 +200,7 @@ enum {
     METAFORK_CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS = 0x1003,
     METAFORK_CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     METAFORK_CL_DEVICE_MAX_WORK_ITEM_SIZES = 0x1005,
+    METAFORK_CL_DEVICE_MAX_PARAMETER_SIZE = 0x1017,
     METAFORK_CL_DEVICE_SINGLE_FP_CONFIG = 0x101B,
     METAFORK_CL_DEVICE_LOCAL_MEM_SIZE = 0x1023,
     METAFORK_CL_DEVICE_NAME = 0x102B,
@@ -424,7 +427,7 @@ static inline int metafork_opencl_ask(metafork_opencl *cl, void *device, const m
 
 /* Read what a place's device can do. */
 static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafork_opencl_place *place) {
-    size_t threads = 0, sizes[16] = {0};
+    size_t threads = 0, sizes[16] = {0}, arguments = 0;
     uint64_t local_bytes = 0, single = 0, twice = 0;
     unsigned dimensions = 0, major = 0, minor = 0, registers = 0, warp = 32;
     int error;
@@ -432,6 +435,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
                                                {METAFORK_CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS, sizeof dimensions, &dimensions},
                                                {METAFORK_CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof sizes, sizes},
                                                {METAFORK_CL_DEVICE_LOCAL_MEM_SIZE, sizeof local_bytes, &local_bytes},
+                                               {METAFORK_CL_DEVICE_MAX_PARAMETER_SIZE, sizeof arguments, &arguments},
                                                {METAFORK_CL_DEVICE_SINGLE_FP_CONFIG, sizeof single, &single}};
     const metafork_opencl_question of_doubles[] = {{METAFORK_CL_DEVICE_DOUBLE_FP_CONFIG, sizeof twice, &twice}};
     const metafork_opencl_question of_nvidia[] = {{METAFORK_CL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major},
@@ -450,7 +454,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
     const bool doubles = strstr(extensions, "cl_khr_fp64") != NULL;
     const bool atomics = strstr(extensions, "cl_khr_int64_base_atomics") != NULL && strstr(extensions, "cl_khr_int64_extended_atomics") != NULL;
     free(extensions);
-    error = metafork_opencl_ask(cl, device, common, 5);
+    error = metafork_opencl_ask(cl, device, common, 6);
     if (error == METAFORK_OK && doubles) error = metafork_opencl_ask(cl, device, of_doubles, 1);
     if (error == METAFORK_OK && nvidia) error = metafork_opencl_ask(cl, device, of_nvidia, 4);
     if (error == METAFORK_OK && amd) error = metafork_opencl_ask(cl, device, of_amd, 1);
@@ -459,6 +463,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
 
     const uint64_t ieee = METAFORK_CL_FP_DENORM | METAFORK_CL_FP_INF_NAN | METAFORK_CL_FP_ROUND_TO_NEAREST;
     place->gives = 0;
+    place->most_argument_bytes = arguments;
     if ((twice & ieee) == ieee) place->gives |= METAFORK_CL_DOUBLES;
     if ((single & ieee) == ieee) place->gives |= METAFORK_CL_FLOATS;
     if ((single & METAFORK_CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0) place->gives |= METAFORK_CL_DIVIDES;
@@ -938,6 +943,13 @@ static inline int metafork_opencl_build(metafork_opencl *cl, metafork_opencl_ker
     char options[128];
     const unsigned lacking = kernel->needs & ~place->gives;
     if (lacking != 0) return metafork_opencl_lacks(kernel, lacking);
+    if (kernel->argument_bytes > place->most_argument_bytes) {
+        if (!kernel->said)
+            fprintf(stderr, "metafork: %s: the device has no room for %llu bytes of arguments, but for %llu\n", kernel->name,
+                    (unsigned long long)kernel->argument_bytes, (unsigned long long)place->most_argument_bytes);
+        kernel->said = 1;
+        return METAFORK_EUNSUPPORTED;
+    }
     snprintf(options, sizeof options, "-cl-std=CL1.2 -DMETAFORK_LARGE=%d%s%s", kernel->large,
              (kernel->needs & METAFORK_CL_DIVIDES) != 0 ? " -cl-fp32-correctly-rounded-divide-sqrt" : "", more);
     const metafork_blob key = metafork_opencl_key(cl, kernel->text, place, options);

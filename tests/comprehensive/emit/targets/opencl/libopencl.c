@@ -205,6 +205,7 @@ static int said(unsigned what, void *value, size_t *size) {
     } nvidia[] = {{0x4000, (unsigned)capability / 10}, {0x4001, (unsigned)capability % 10}, {0x4002, 65536}, {0x4003, 32}};
     if (what == 0x101B && floats != NULL) *(uint64_t *)value = strtoul(floats, NULL, 10);
     else if (what == 0x1023 && room != NULL) *(uint64_t *)value = strtoul(room, NULL, 10);
+    else if (what == 0x1017 && getenv("STANDIN_ARGUMENTS") != NULL) *(size_t *)value = strtoul(getenv("STANDIN_ARGUMENTS"), NULL, 10);
     else if (what == 0x1000 && gpu) *(uint64_t *)value = 4;
     else if (what == 0x102D && driver != NULL) {
         if (size != NULL) *size = strlen(driver) + 1;

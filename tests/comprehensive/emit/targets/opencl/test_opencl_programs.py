@@ -163,10 +163,12 @@ LACKS = {
         "correctly rounded division and square root of floats"),
     "atomics": (UPDATES.replace("TYPE", "long"), "updates", {"n": 96, "B": 32, "m": 7}, {"STANDIN_EXTENSIONS": "0"},
         "atomic updates of 64 bits"),
+    "arguments": ("smooth", "smooth", {"n": 402, "s": 2, "B": 16}, {"STANDIN_ARGUMENTS": "40"},
+        "room for 56 bytes of arguments, but for 40"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("file", "function", "point", "variables", "lacking"), sampled(LACKS, {"doubles", "division"}))
+@pytest.mark.parametrize(("file", "function", "point", "variables", "lacking"), sampled(LACKS, {"doubles", "division", "arguments"}))
 def test_a_device_that_lacks_something(opencl, tmp_path, file, function, point, variables, lacking):
     """Nothing is built, the serial code runs, and a line says so once a kernel."""
     text = file if "\n" in file else (EXAMPLES / f"{file}.mf").read_text()
