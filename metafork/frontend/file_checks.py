@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -67,6 +68,17 @@ class FileChecks(Struct, frozen=True):
             if token.text.startswith("metafork_run_") or token.text in _OF_THE_DISPATCH:
                 message = f"`{token.text}` is a name that the generated code uses"
                 raise self.reporter.refuse("MF0313", token.span, message)
+
+    def generated(self, unit: str, schedules: int) -> None:
+        """Refuse names that the outputs of a unit with so many schedules have: functions, kernels, tables, markers."""
+        ours = re.compile(rf"{unit}_k(\d+)_\w+|METAFORK_(?:GENERATION|GENERATED|RUNTIME|OWN)_\w+")
+        preprocessed = self.preprocessed
+        named = [(token.text, token.span) for token in preprocessed.tokens]
+        named += [(token.text, token.span) for one in preprocessed.included for token in one.tokens]
+        for name, span in [*named, *preprocessed.defined()]:
+            found = ours.fullmatch(name)
+            if found is not None and (found[1] is None or int(found[1]) < schedules):
+                self.reporter.error("MF0313", span, f"`{name}` is a name that the generated code uses")
 
     def schedules(self) -> list[int]:
         """Return the tokens that begin a schedule: ``meta_schedule``, and macros with one in them."""

@@ -105,6 +105,7 @@ class UnitParser:
         self._name = unit_name(source.name)
         self._headers = Headers(Path(source.name).parent, source.folders)
         self._assumptions: tuple[Assumption, ...] = ()
+        self._preprocessed: Preprocessed | None = None
         self._functions: list[Function] = []
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
@@ -123,6 +124,8 @@ class UnitParser:
             # Single limits hold everywhere, but limits of several kinds may be met at once.
             span = self._lines.span(0, 0)
             self._reporter.error("MF0005", span, "statements and expressions are nested too deeply in this file")
+        if self._preprocessed is not None and not self._reporter.failed:
+            FileChecks(self._preprocessed, self._reporter).generated(self._name, len(self._schedules))
         self._reporter.finish()
         return TranslationUnit(
             self._source,
@@ -139,6 +142,7 @@ class UnitParser:
         preprocessed, partners = self._tokens()
         preprocessed.define_enumerators(partners)
         self._assumptions = preprocessed.assumptions
+        self._preprocessed = preprocessed
         tokens = preprocessed.tokens
         checks = FileChecks(preprocessed, self._reporter)
         functions, outside = definitions(tokens, partners)

@@ -62,6 +62,9 @@ def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
     built(tmp_path / "a", "find_package(blend REQUIRED)", f"-Dblend_DIR={tree}")
     (tmp_path / "b").mkdir()
     built(tmp_path / "b", "find_package(blend REQUIRED)", f"-DCMAKE_PREFIX_PATH={prefix}")
+    host = tmp_path / "host.c"
+    host.write_text('#include "metafork/host.h"\nvoid keep(float *x) { metafork_keep(x); metafork_drop(x); }\n')
+    succeed(["gcc", "-Wall", "-Werror", "-fsyntax-only", f"-I{prefix}/include", host])
     main = built_with_pkg_config(prefix, "blend", DRIVER, tmp_path / "by_pkg_config")
     assert succeed([main, "blend", "100", "7"]).stdout == "same\n"
 

@@ -351,6 +351,10 @@ class Preprocessed:
                 found[event.name] = event.macro
         return {name: one.span for name, one in found.items() if one.uncertain or one.formals is None}
 
+    def defined(self) -> list[tuple[str, Span]]:
+        """Return the macros that are defined anywhere, and where."""
+        return [(one.name, one.macro.span) for one in self._events if one.macro is not None]
+
     def macros_with(self, word: str) -> set[str]:
         """Return the names of the macros in whose text, or in that of macros in it, a word stands."""
         found = {word}
