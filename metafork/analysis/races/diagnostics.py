@@ -36,6 +36,10 @@ from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
+_NO_WORDS = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+"""What is no part of a program's names: comments, strings and characters."""
+_MADE = re.compile(r"one(?:_\d+)?")
+"""The loops of one iteration that the front end makes, whatever else in the text has such a name."""
 _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)_\d+\b")
 
 
@@ -50,7 +54,7 @@ def check_races(
     call variables what the text calls them.
     """
     found: list[Diagnostic] = []
-    words = frozenset(re.findall(r"\w+", unit.source.text))
+    words = frozenset(re.findall(r"\w+", _NO_WORDS.sub(" ", unit.source.text)))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
         computed = _computed(program, next(one for one in unit.functions if one.name == schedule.function))
@@ -106,14 +110,19 @@ def _iteration(access: Reference, values: Mapping[str, int], race: Race, program
     """
     serial = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
     made = {name for name in values if _written(name, words) not in words}
-    told = {loop.var for loop in access.loops if loop.trips == ONE} & made
+    single = {loop.var for loop in access.loops if loop.trips == ONE}
+    told = {name for name in single if name in made or _MADE.fullmatch(name)}
     known = {**race.parameters, **values}
     shown = {name: value for name, value in values.items() if name not in serial}
     for body in (program.body, *(stmt.body for stmt in walk_statements(program.body) if isinstance(stmt, Phase))):
         for stmt in body:
             if not isinstance(stmt, Declare):
                 break
-            used = frozenset() if stmt.value is None else made & variables(stmt.value)
+            # The front end cuts a loop over `i` into `i_block` and `i_thread`.
+            whole = _NUMBERED.sub(r"\1", stmt.name)
+            parts = re.compile(rf"{whole}_(?:block|thread)(?:_\d+)?")
+            own = made | {name for name in values if parts.fullmatch(name)}
+            used = frozenset() if stmt.value is None else own & variables(stmt.value)
             with suppress(NoValueError):
                 if stmt.value is not None and used:
                     known[stmt.name] = shown[stmt.name] = integer_value(stmt.value, known)

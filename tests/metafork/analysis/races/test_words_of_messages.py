@@ -1,0 +1,40 @@
+"""Messages about races speak of the program's variables, whatever other words the file has."""
+
+import pytest
+
+from metafork.analysis.races.diagnostics import check_races
+from metafork.frontend import parse
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+
+PROGRAMS = {
+    "of one": "meta_schedule meta_grid(2) { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
+    " meta_for (int u = 0; u < B; u++) x[i + u] = j; }",
+    "blocks": "meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) x[0] = i; }",
+    "inner": "meta_schedule { meta_for (int i = 0; i < n; i++) { float t = i; meta_for (int u = 0; u < B; u++)"
+    " { for (int t = 0; t < 2; t++) x[u + t] = t; } } }",
+}
+WORDS = "one i_block i_thread i_thread_1 u_1 t_1 t_2 one_1 j_block first zeroed half"
+
+
+def message(body, before="", behind=""):
+    text = f"{before}void f(int n, int B, float x[n])\n{{\n{body}\n}}\n{behind}"
+    with pytest.raises(DiagnosticsError) as refused:
+        check_races(parse(Source("f.mf", text)))
+    return [one.message for one in refused.value.diagnostics]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_other_words_change_no_message(name):
+    usual = message(PROGRAMS[name])
+    assert not any(word in one for one in usual for word in ("one =", "_block =", "_thread =", "_1 ="))
+    declared = "".join(f"int {word};\n" for word in ("one", "i_block", "i_thread", "first", "j_block"))
+    shown = ", ".join(f"int {word}" for word in ("one", "i_block", "i_thread"))
+    for before, behind in (
+        (f"/* {WORDS} */\n", ""),
+        ("", f"// {WORDS}\n"),
+        (f'const char *said = "{WORDS}";\n', ""),
+        (f"struct other {{\n{declared}}};\n", ""),
+        ("", f"int other({shown})\n{{\n  return one + i_block * i_thread;\n}}\n"),
+    ):
+        assert message(PROGRAMS[name], before, behind) == usual
