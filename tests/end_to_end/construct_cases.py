@@ -208,8 +208,112 @@ EMPTY = {
         points=((13, 0, 4), (13, 3, 4)),
     ),
 }
+
+
+def structures(body, types, x, y, elements, sizes=("n", "n")):
+    """Return a case whose arrays have structures for elements."""
+    return Construct(function(loop(body), x, y, types), elements, sizes)
+
+
+PAIR = "typedef struct { float x, y; } pair_NAME;\n"
+ITEM = "struct item_NAME { float v[4]; int id; };\n"
+TALL = PAIR + "struct tall_NAME { int id; pair_NAME p[3]; double d; pair_NAME q; };\n"
+STRUCTURES = {
+    "braces for fewer values": structures(
+        "struct item_NAME t = {{1, 2}, 7}; y[i] = t; struct item_NAME u = {{x[i]}};"
+        " y[i].v[3] += u.v[0] + u.v[1] + u.id;",
+        ITEM,
+        "float x[n]",
+        "struct item_NAME y[n]",
+        ("f", "ffffi"),
+    ),
+    "designators": structures(
+        "
+        ""struct item_NAME t = {.id = i, .v = {1, 2, [3] = x[i]}}, u = {{1, 2, 3, 4}, .id = 2 * i}, w = {.v[2] = 5, 6, 7};"
+        " y[i] = i % 3 == 0 ? t : i % 3 == 1 ? u : w;",
+        ITEM,
+        "float x[n]",
+        "struct item_NAME y[n]",
+        ("f", "ffffi"),
+    ),
+    "braces in rows": structures(
+        "pair_NAME p = x[i], t[2][2] = {{{1, 2}, p}, {[1] = {.y = 3}}}, u[2] = {1, 2, p}; y[i] = t[i % 2][1];"
+        " y[i].x += u[0].y + u[1].x + u[1].y + t[1][0].x;",
+        PAIR,
+        "pair_NAME x[n]",
+        "pair_NAME y[n]",
+        ("ff", "ff"),
+    ),
+    "structures in braces": structures(
+        "pair_NAME p = {x[i], 2}; struct tall_NAME t = {4, {p, {x[i], 1}, p}, 2.5, p}, u = {.q = p, .d = 1, .p[1] = p};"
+        " y[i] = x[i] > 9 ? t : u;",
+        TALL,
+        "float x[n]",
+        "struct tall_NAME y[n]",
+        ("f", "iffffffdff"),
+    ),
+    "a compound literal": structures(
+        "x[i] = (pair_NAME){x[i].y, x[i].x}; y[i] = (pair_NAME){.y = x[i].x, .x = (float){3}};"
+        " y[i].x += (pair_NAME){1, 2}.y;",
+        PAIR,
+        "pair_NAME x[n]",
+        "pair_NAME y[n]",
+        ("ff", "ff"),
+    ),
+    "one of two": structures(
+        "pair_NAME p = x[i], q = {1, 2}; y[i] = p.x > 9 ? p : q;"
+        " x[i] = i > 3 ? x[i - 1 + 1] : i ? (pair_NAME){4, i} : q;"
+        " y[i].y += (i & 1 ? p : q).x;",
+        PAIR,
+        "pair_NAME x[n]",
+        "pair_NAME y[n]",
+        ("ff", "ff"),
+    ),
+    "arrays of structures inside": structures(
+        "for (int k = 0; k < 3; k++) { y[i].p[k].x += x[i].y * k; y[i].p[(k + 1) % 3] = x[i]; }"
+        " y[i].q = y[i].p[i % 3]; pair_NAME c = y[i].q; y[i].d += c.x; y[i].id = y[i].p[2].y;",
+        TALL,
+        "pair_NAME x[n]",
+        "struct tall_NAME y[n]",
+        ("ff", "iffffffdff"),
+    ),
+    "an own structure with structures inside": structures(
+        "struct tall_NAME t = y[i], u[2] = {y[i]}; t.q = x[i]; t.p[i % 3].y = 5; u[1].p[i % 3] = t.p[(i + 1) % 3];"
+        " t.p[1].x = u[i % 2].p[i % 3].x + u[0].d; y[i] = t;",
+        TALL,
+        "pair_NAME x[n]",
+        "struct tall_NAME y[n]",
+        ("ff", "iffffffdff"),
+    ),
+    "of functions": structures(
+        "y[i] = turned_NAME(x[i]); pair_NAME t = sum_NAME(y[i], turned_NAME((pair_NAME){i, 2}));"
+        " x[i] = sum_NAME(t, i % 2 ? t : y[i]); y[i].y += turned_NAME(t).x; y[i].x += most_NAME(x[i]);",
+        PAIR + "static pair_NAME turned_NAME(pair_NAME a) { pair_NAME r = {-a.y, a.x}; return r; }\n"
+        "static pair_NAME sum_NAME(pair_NAME a, pair_NAME b) {"
+        " if (a.x > b.x) return (pair_NAME){a.x + b.x, a.y}; a.x += b.y; return a; }\n"
+        "static float most_NAME(pair_NAME a) { return a.x > a.y ? a.x : a.y; }\n",
+        "pair_NAME x[n]",
+        "pair_NAME y[n]",
+        ("ff", "ff"),
+    ),
+    "members that nobody touches": structures(
+        "y[i].x += x[i]; y[i].at[2] = y[i].x;",
+        "struct named_NAME { char name[100]; float x; float at[sizeof(double) / 2]; short s[(1 << 2) - 1]; };\n",
+        "float x[n]",
+        "struct named_NAME y[n]",
+        ("f", "c" * 100 + "fffff" + "sss"),
+    ),
+    "extents that are computed": structures(
+        "y[i] = x[i].q[3] + x[i].q[15] + x[i].r[1] + x[i].s[3];",
+        "#define QK_NAME 32\ntypedef struct { unsigned char q[QK_NAME / 2], r[QK_NAME >> 4]; short s[sizeof(float)]; }"
+        " block_NAME;\n",
+        "const block_NAME x[n]",
+        "float y[n]",
+        ("c" * 18 + "ssss", "f"),
+    ),
+}
 CASES = {
     name: case if isinstance(case, Construct) else Construct(case)
-    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY)
+    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY, STRUCTURES)
     for name, case in table.items()
 }

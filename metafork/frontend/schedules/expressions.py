@@ -7,7 +7,7 @@ several faults of one expression are reported in one run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 
 from msgspec.structs import replace
@@ -15,6 +15,15 @@ from msgspec.structs import replace
 from metafork.frontend.host.known_names import OF_HEADERS
 from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES
 from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
+from metafork.frontend.schedules.structure_parts import (
+    Whole,
+    components,
+    located,
+    members_at,
+    path_of,
+    spelled,
+    whole_of,
+)
 from metafork.frontend.schedules.symbols import (
     ArraySymbol,
     PointedSymbol,
@@ -23,6 +32,8 @@ from metafork.frontend.schedules.symbols import (
     UnusableSymbol,
     ValueSymbol,
 )
+from metafork.frontend.schedules.values.initialisers import MisfitError
+from metafork.frontend.schedules.values.structure_items import array_of, placed_members, shape_of
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
@@ -61,6 +72,7 @@ class ExpressionBuilder:
         self.undeclared: set[str] = set()
         self.unusable: list[UnusableSymbol] = []
         self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
+        self.inline_structure: Callable[[syntax.Invocation, str], Whole | None] = lambda _call, _name: None
         self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
         self.functions: list[str] = []
@@ -108,6 +120,12 @@ class ExpressionBuilder:
             case syntax.Conversion(type=type_, operand=operand, span=span):
                 target = self.named_type(type_)
                 return ir.Cast(target, self.build(operand), span)
+            case syntax.Literal(type=type_, braces=braces, span=span):
+                (item,) = braces.items if len(braces.items) == 1 else (None,)
+                if item is None or isinstance(item, syntax.Braces | syntax.Designated):
+                    self.named_type(type_)  # reports a structure
+                    raise self._reporter.refuse("MF0218", span, f"{syntax.COMPOUND_LITERAL} is not supported here")
+                return ir.Cast(self.named_type(type_), self.build(item), span)
             case syntax.SizeOfType(type=type_, span=span):
                 return ir.IntConst(self.named_type(type_).size, ScalarType.UNSIGNED_LONG, span)
             case syntax.Unsupported(what=what, span=span):
@@ -242,46 +260,182 @@ class ExpressionBuilder:
             )
         return found
 
-    def member(self, expression: syntax.Member, further: Sequence[syntax.Expression] = ()) -> ir.Element:
+    def member(self, expression: syntax.Expression) -> ir.Expr:
         """Return a member of a structure, or an element of one that is an array; raises ``RefusedError``."""
-        path, base = expression.field, expression
-        while isinstance(base.base, syntax.Member) and not base.arrow:
-            base = base.base
-            path = f"{base.field}.{path}"
-        owner = base.base
-        if base.arrow:
-            owner = syntax.Subscript(owner, syntax.Constant("0", owner.span), owner.span)
-        structure = self.structure(owner)
-        if structure is None and isinstance(owner, syntax.Invocation | syntax.Unsupported):
-            self.no_structure(owner)
-        if structure is None:
+        found = self.members(expression)
+        if found is None:
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
-        if path in structure.members and not further:
-            return structure.member(structure.members.index(path), expression.span)
-        inside = [name for name in structure.members if name.startswith((f"{path}[", f"{path}."))]
-        if not inside:
-            meant = similar(path, list(structure.members))
+        if found.names == ("",):
+            return found.values[0]
+        path = self._path_text(expression)
+        what = "a structure itself"
+        if found.names[0].startswith("["):
+            what = f"an array of {_count(len(re.findall('[[]', found.names[-1].partition('.')[0])), 'extent')}"
+        raise self._reporter.refuse("MF0205", expression.span, f"the member `{path}` is {what}")
+
+    def members(self, expression: syntax.Expression) -> Whole | None:
+        """Return the members that an expression like ``a[i].c`` or ``a[i].c.x`` leads to, ``None`` for another one."""
+        found = path_of(expression)
+        if found is None:
+            return None
+        owner, steps = found
+        structure = self.structure(owner)
+        whole = None if structure is not None else self.whole(owner)
+        if structure is None and whole is None:
+            if isinstance(owner, syntax.Invocation | syntax.Unsupported):
+                self.no_structure(owner)
+            return None
+        names = (
+            whole.names if structure is None and whole is not None else () if structure is None else structure.members
+        )
+        here = members_at(names, steps)
+        if not here:
+            path = self._path_text(expression)
+            if members_at(names, [step for step in steps if isinstance(step, str)]) or "[" in path:
+                had = len(re.findall(r"[[]", next(iter(one for one in names if one.startswith(str(steps[0]))), "")))
+                raise self._reporter.refuse(
+                    "MF0205", expression.span, f"the member `{path}` is an array of {_count(had, 'extent')}"
+                    if had else f"the member `{path}` has no elements"
+                )  # fmt: skip
+            meant = similar(path, list(names))
             hint = f"; did you mean `{meant}`?" if meant else ""
-            message = f"the structure has no member `{path}`{hint}"
-            raise self._reporter.refuse("MF0301", expression.span, message)
-        extents = _extents_of(path, inside)
-        if not further or len(extents) != len(further):
-            what = (
-                "a structure itself" if inside[0][len(path)] == "." else f"an array of {_count(len(extents), 'extent')}"
+            raise self._reporter.refuse("MF0301", expression.span, f"the structure has no member `{path}`{hint}")
+        if structure is not None:
+            return located(structure, steps, self._counted, expression.span)
+        assert whole is not None
+        if not all(isinstance(step, str) for step in steps):
+            message = "an element is taken of a structure that is a value"
+            way_out = "declare a variable of its type, and take that variable's."
+            raise self._reporter.refuse("MF0205", expression.span, message, way_out=way_out)
+        parts = tuple(spelled(components(names[number])[len(steps) :]) for number, _ in here)
+        return Whole(parts, tuple(whole.values[number] for number, _ in here))
+
+    def _path_text(self, expression: syntax.Expression) -> str:
+        found = path_of(expression)
+        assert found is not None
+        return ".".join(step for step in found[1] if isinstance(step, str))
+
+    def whole(self, expression: syntax.Expression) -> Whole | None:
+        """Return the structure that an expression has for its value, ``None`` for a scalar and what is not known."""
+        match expression:
+            case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
+                return self._chosen(condition, then, otherwise, span)
+            case syntax.Literal():
+                return self._literal(expression)
+            case syntax.Invocation(callee=syntax.Name(name=name)) if self._is_function(name):
+                return self.inline_structure(expression, name)
+            case syntax.Member() | syntax.Subscript() if path_of(expression) is not None:
+                found = self.members(expression)
+                return None if found is None or found.names[0][:1] in ("", "[") else found
+            case _:
+                structure = self.structure(expression)
+                return None if structure is None else whole_of(structure, expression.span)
+
+    def _chosen(
+        self, condition: syntax.Expression, then: syntax.Expression, otherwise: syntax.Expression, span: Span
+    ) -> Whole | None:
+        """Return one of two structures; each is only read where it is the one."""
+        before = len(self.ahead)
+        test = self.condition(condition)
+        middle = len(self.ahead)
+        first = self.whole(then)
+        early = tuple(self.ahead[middle:])
+        del self.ahead[middle:]
+        second = None if first is None else self.whole(otherwise)
+        late = tuple(self.ahead[middle:])
+        del self.ahead[middle:]
+        if first is None or second is None or not first.alike(second):
+            del self.ahead[before:]
+            return None
+        results = tuple(ir.Var(self.fresh("chosen"), value.type, span) for value in first.values)
+        self.ahead += [ir.Declare(one.name, one.type, None, span) for one in results]
+        branches = [
+            (*ahead, *(ir.Assign(to, "", of, span) for to, of in zip(results, one.values, strict=True)))
+            for ahead, one in ((early, first), (late, second))
+        ]
+        self.ahead.append(ir.If(test, branches[0], branches[1], span))
+        return Whole(first.names, results)
+
+    def _literal(self, expression: syntax.Literal) -> Whole | None:
+        """Return the values of a compound literal, evaluated before anything is done with it."""
+        structure = (
+            None if expression.type.pointers or expression.type.extents else self.structure_type(expression.type)
+        )
+        if structure is None:
+            return None
+        types = [slot.type for slot in structure.slots] or [structure.element] * len(structure.members)
+        values: dict[int, ir.Expr] = {}
+        for place, item in self.structure_items(expression.braces, structure.members, (), expression.span):
+            values[place] = item if isinstance(item, ir.Expr) else self.build(item)
+        results: list[ir.Expr] = []
+        for place, type_ in enumerate(types):
+            assert type_ is not None
+            value = values.get(place, ir.IntConst(0, span=expression.span))
+            kept = ir.Var(self.fresh("literal"), type_, expression.span)
+            self.ahead.append(ir.Declare(kept.name, type_, value, expression.span))
+            results.append(kept)
+        return Whole(structure.members, tuple(results))
+
+    def structure_items(
+        self, braces: syntax.Braces, members: tuple[str, ...], extents: tuple[int, ...], span: Span
+    ) -> list[tuple[int, syntax.Expression | ir.Expr]]:
+        """Return the values in braces by the numbers of members; raises ``RefusedError``."""
+        shape = shape_of(members)
+        for extent in reversed(extents):
+            shape = array_of(shape, extent)
+        try:
+            return list(placed_members(braces, shape, self._index_of, self._structure_item))
+        except MisfitError as error:
+            raise self._reporter.refuse(
+                "MF0221",
+                error.span,
+                "these braces do not fit the members of the structure",
+                reason="an initialiser has at most as many values as there are members, and names that they have.",
+                way_out="write a pair of braces for each structure and each array in it.",
+            ) from None
+
+    def _index_of(self, index: syntax.Expression) -> int:
+        try:
+            return integer_value(self.build(index), {})
+        except NoValueError:
+            raise MisfitError(index.span) from None
+
+    def _structure_item(self, item: syntax.Expression) -> Whole | None:
+        """Return the structure that an item of braces is, ``None`` where it is a scalar."""
+        match item:
+            case syntax.Name(name=name):
+                return self.whole(item) if isinstance(self._resolve(name), ArraySymbol) else None
+            case syntax.Ternary() | syntax.Infix() | syntax.Constant() | syntax.Conversion():
+                return self.whole(item) if isinstance(item, syntax.Ternary) and self._is_structure(item.then) else None
+            case _:
+                return self.whole(item) if self._is_structure(item) else None
+
+    def _is_structure(self, item: syntax.Expression) -> bool:
+        """Say whether an expression is a structure, without a trace of asking."""
+        before = len(self.ahead)
+        found = isinstance(item, syntax.Literal | syntax.Member | syntax.Subscript | syntax.Prefix | syntax.Name)
+        if isinstance(item, syntax.Prefix) and item.op != "*":
+            found = False
+        if isinstance(item, syntax.Subscript) and path_of(item) is None:
+            root: syntax.Expression = item
+            while isinstance(root, syntax.Subscript):
+                root = root.base
+            symbol = self._resolve(root.name) if isinstance(root, syntax.Name) else None
+            found = isinstance(symbol, ArraySymbol) and bool(symbol.members)
+        if isinstance(item, syntax.Name):
+            found = isinstance(self._resolve(item.name), ArraySymbol)
+        if isinstance(item, syntax.Prefix) and found:
+            found = (
+                isinstance(item.operand, syntax.Name)
+                and isinstance(symbol := self._resolve(item.operand.name), ArraySymbol)
+                and bool(symbol.members)
             )
-            raise self._reporter.refuse("MF0205", expression.span, f"the member `{path}` is {what}")
-        place: ir.Expr | None = None
-        for extent, index in zip(extents, further, strict=True):
-            value = self._counted(index)
-            place = value if place is None else ir.binary("+", ir.binary("*", place, ir.IntConst(extent)), value)
-        return structure.member(structure.members.index(inside[0]), expression.span, place)
+        result = found and self.whole(item) is not None
+        del self.ahead[before:]
+        return result
 
     def no_structure(self, expression: syntax.Expression) -> None:
         """Report what an expression is that stands for a structure, and cannot."""
-        if isinstance(expression, syntax.Unsupported) and expression.what == syntax.COMPOUND_LITERAL:
-            way_out = "declare a variable that is initialised by braces, `struct s v = {...};`."
-            message = f"{expression.what} stands in a schedule"
-            raise self._reporter.refuse("MF0218", expression.span, message, way_out=way_out)
         self.build(expression)  # a function that returns a structure, and what else is no value
 
     def structure(self, expression: syntax.Expression) -> ArraySymbol | None:
@@ -317,7 +471,9 @@ class ExpressionBuilder:
             base = inner
         if not isinstance(base, syntax.Name):
             if isinstance(base, syntax.Member):
-                return self.member(base, indices[::-1])
+                found = self.member(expression)
+                assert isinstance(found, ir.Element | ir.Var)
+                return found
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
         if isinstance(symbol, ArraySymbol) and symbol.members:
@@ -481,7 +637,7 @@ class ExpressionBuilder:
         name = call.callee.name
         known = MATH_FUNCTIONS.get(name)
         found = self._resolve(name)
-        if found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206"):
+        if self._is_function(name):
             value = self.inline(call, name)
             if value is not None:
                 return value
@@ -506,6 +662,11 @@ class ExpressionBuilder:
             raise self._reporter.refuse("MF0207", call.span, message)
         return ir.Call(name, self._all(*call.arguments), known.result, call.span)
 
+    def _is_function(self, name: str) -> bool:
+        """Say whether a name may be that of a function of the file: no variable has it."""
+        found = self._resolve(name)
+        return found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206")
+
     def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
         """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""
         left, right = self._all(*call.arguments)
@@ -529,10 +690,3 @@ def _is_zero(index: syntax.Expression) -> bool:
 def _count(number: int, word: str) -> str:
     plural = "indices" if word == "index" else word + "s"
     return f"{number} {word if number == 1 else plural}"
-
-
-def _extents_of(path: str, members: Sequence[str]) -> list[int]:
-    """Return the extents of the array of scalars that a member of a structure is, by the names of its elements."""
-    last = members[-1].removeprefix(path)
-    found = re.fullmatch(r"(?:\[\d+\])+", last)
-    return [] if found is None else [int(number) + 1 for number in re.findall(r"\d+", last)]

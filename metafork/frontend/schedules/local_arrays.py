@@ -68,9 +68,16 @@ class LocalArrays:
         return ir.BlockArray(array, span)
 
     def of_thread(
-        self, declarator: syntax.Declarator, element: ScalarType, slots: tuple[ir.Slot, ...] = ()
+        self,
+        declarator: syntax.Declarator,
+        element: ScalarType,
+        slots: tuple[ir.Slot, ...] = (),
+        items: Callable[[syntax.Braces, tuple[int, ...]], dict[int, syntax.Expression | ir.Expr]] | None = None,
     ) -> tuple[ir.PrivateArray, tuple[ir.Stmt, ...]]:
-        """Declare an array of the thread; return the declaration and the assignments of its initialiser."""
+        """Declare an array of the thread; return the declaration and the assignments of its initialiser.
+
+        Where its elements are structures, ``items`` says where in it the values in braces stand.
+        """
         name, span = declarator.name, declarator.span
         array = self._array(declarator, element, self._value)
         extents: list[int] = []
@@ -96,7 +103,7 @@ class LocalArrays:
                 way_out="use an array of the function, with an index for the threads.",
             )
         fixed = ir.Array(array.name, element, tuple(ir.IntConst(extent) for extent in extents), span, slots=slots)
-        values = tuple(self._values(declarator, fixed, tuple(extents)))
+        values = tuple(self._values(declarator, fixed, tuple(extents), items))
         self._enter(declarator, fixed, of_block=False)
         return ir.PrivateArray(fixed, span), values
 
@@ -118,7 +125,13 @@ class LocalArrays:
 
     # --- initialisers -----------------------------------------------------------------------------------------
 
-    def _values(self, declarator: syntax.Declarator, array: ir.Array, extents: tuple[int, ...]) -> Iterator[ir.Stmt]:
+    def _values(
+        self,
+        declarator: syntax.Declarator,
+        array: ir.Array,
+        extents: tuple[int, ...],
+        items: Callable[[syntax.Braces, tuple[int, ...]], dict[int, syntax.Expression | ir.Expr]] | None,
+    ) -> Iterator[ir.Stmt]:
         if declarator.value is None:
             return
         if declarator.braces is None:
@@ -129,7 +142,12 @@ class LocalArrays:
                 reason="a thread's array is initialised by values in braces.",
                 way_out="assign its elements.",
             )
-        given = self._items(declarator.braces, extents, declarator.name)
+        given: dict[tuple[int, ...], syntax.Expression | ir.Expr] = {}
+        if items is None:
+            given |= self._items(declarator.braces, extents, declarator.name)
+        else:
+            places = list(product(*map(range, extents)))
+            given |= {places[number]: item for number, item in items(declarator.braces, extents).items()}
         elements = math.prod(extents)
         if len(given) < elements and elements > MOST_WRITTEN_OUT and not array.slots:
             yield self._zeroed(array, declarator.value.span)
@@ -141,7 +159,8 @@ class LocalArrays:
             indices = tuple(ir.IntConst(index) for index in place)
             type_ = array.slots[place[-1]].type if array.slots else array.element
             target = ir.Element(array.name, indices, type_, item.span)
-            yield ir.Assign(target, "", self._value(item), item.span)
+            value = self._value(item) if isinstance(item, syntax.Expression) else item
+            yield ir.Assign(target, "", value, item.span)
 
     def _items(
         self, braces: syntax.Braces, extents: tuple[int, ...], name: str
@@ -181,5 +200,5 @@ class LocalArrays:
         return body
 
 
-def _is_zero(item: syntax.Expression) -> bool:
+def _is_zero(item: syntax.Expression | ir.Expr) -> bool:
     return isinstance(item, syntax.Constant) and item.text == "0"

@@ -19,6 +19,7 @@ from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowerin
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
 from metafork.frontend.schedules.loop_steps import own_start, own_step
 from metafork.frontend.schedules.scopes import Scopes
+from metafork.frontend.schedules.structure_parts import Whole, members_at, path_of, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.atomics import atomic, with_old_value
@@ -27,6 +28,9 @@ from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
+
+MOST_COPIED = 256
+"""Members of a structure that is copied as a whole."""
 
 
 class Level(Struct):
@@ -100,6 +104,7 @@ class StatementBuilder:
         self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
         self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
         self.expressions.inline = self._calls.value
+        self.expressions.inline_structure = self._calls.structure
         self.expressions.assignment = self._scalar_assignment
         self.expressions.fresh = scopes.fresh
         self.expressions.functions = [] if functions is None else functions.names
@@ -356,27 +361,37 @@ class StatementBuilder:
         if level.origin is Origin.BLOCK:
             built: tuple[ir.Stmt, ...] = (arrays.of_block(flat, structure.element, structure.slots),)
         else:
-            array, values = arrays.of_thread(flat, structure.element, structure.slots)
+
+            def items(braces: syntax.Braces, extents: tuple[int, ...]) -> dict[int, syntax.Expression | ir.Expr]:
+                around = () if single else extents[:-1]
+                return dict(self.expressions.structure_items(braces, structure.members, around, span))
+
+            array, values = arrays.of_thread(flat, structure.element, structure.slots, items)
             built = (array, *self._ahead(level), *values)
         self._scopes.name_members(declarator.name, structure.members, single=single)
         if value is None:
             return built
         target = self._scopes.resolve(declarator.name)
         assert isinstance(target, ArraySymbol)
-        return (*built, *self._copied(target, value, span, level))
+        return (*built, *self._copied(whole_of(target, span), value, span, level))
 
-    def _copied(self, target: ArraySymbol, value: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
+    def _copied(self, target: Whole, value: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
         """Assign a structure, member by member."""
         self._calls.origin = level.origin
-        source = self.expressions.structure(value)
+        if len(target.names) > MOST_COPIED:
+            message = f"a structure with {len(target.names)} members is copied"
+            way_out = "copy the members that are needed."
+            raise self._reporter.refuse("MF0205", span, message, way_out=way_out)
+        self._calls.alone = value if isinstance(value, syntax.Invocation) else None
+        source = self.expressions.whole(value)
         if source is None:
             self.expressions.no_structure(value)
         if source is None or not source.alike(target):
             raise self._reporter.refuse("MF0205", value.span, "this is no structure of the type that it is assigned to")
         built: list[ir.Stmt] = []
-        for position in range(len(target.members)):
-            to, of = (one.member(position, span) for one in (target, source))
+        for to, of in zip(target.values, source.values, strict=True):
             self._note(of, level)
+            assert isinstance(to, ir.Element)
             built.append(ir.Assign(to, "", of, span))
         return (*self._ahead(level), *built)
 
@@ -408,7 +423,10 @@ class StatementBuilder:
         whole = self.expressions.structure(target) if not op and self._of_structures(target) else None
         if whole is not None:
             self._check_element_write(whole, target.span, level)
-            return self._copied(whole, value, span, level)
+            return self._copied(whole_of(whole, target.span), value, span, level)
+        part = None if op else self._inner_structure(target, level)
+        if part is not None:
+            return self._copied(part, value, span, level)
         if isinstance(value, syntax.Assignment):
             return self._chained(target, op, value, span, level)
         built: ir.Var | ir.Element | None = None
@@ -473,6 +491,18 @@ class StatementBuilder:
             return isinstance(symbol, ArraySymbol) and bool(symbol.members)
         return False
 
+    def _inner_structure(self, target: syntax.Expression, level: Level) -> Whole | None:
+        """Return a structure in another one that is assigned to, ``None`` for any other target."""
+        found = path_of(target)
+        owner = None if found is None else self.expressions.structure(found[0])
+        if found is None or owner is None:
+            return None
+        begun = [parts for _, parts in members_at(owner.members, found[1])]
+        if not begun or any(len(parts) == len(found[1]) for parts in begun):
+            return None
+        self._check_element_write(owner, target.span, level)
+        return self.expressions.members(target)
+
     def _atomic(self, built: tuple[ir.Stmt, ...], span: Span) -> tuple[ir.Stmt, ...]:
         """Make the last of some statements, the effect of one that is marked so, an atomic update."""
         *ahead, last = with_old_value(built)
@@ -503,9 +533,10 @@ class StatementBuilder:
             return element
         if isinstance(target, syntax.Member):
             element = self.expressions.member(target)
-            self._note(element, level, reads=False)
             symbol = self._scopes.resolve(_base(target))
-            assert isinstance(symbol, ArraySymbol)
+            if not isinstance(element, ir.Element) or not isinstance(symbol, ArraySymbol):
+                raise self._reporter.refuse("MF0311", target.span, "a member of a value cannot be assigned")
+            self._note(element, level, reads=False)
             self._check_element_write(symbol, target.span, level)
             return element
         if not isinstance(target, syntax.Name):

@@ -281,17 +281,22 @@ class Grammar:
         return syntax.Declarator(node.name, type_, converted, self._given[name_at].span, self._span(extent), braces)
 
     def _braces(self, values: Any) -> syntax.Braces | None:
-        """Return a braced initialiser, ``None`` where an item of it names a member."""
+        """Return a braced initialiser, ``None`` where it has something else than values and designators."""
         items: list[syntax.Expression | syntax.Braces | syntax.Designated] = []
         for one in values.exprs or ():
             named = isinstance(one, c_ast.NamedInitializer)
             value = one.expr if named else one
             item = self._braces(value) if isinstance(value, c_ast.InitList) else self._convert(value)
-            if item is None or (named and not all(isinstance(index, c_ast.ArrayDesignator) for index in one.name)):
+            if item is None:
                 return None
-            indices = tuple(self._convert(index.expr) for index in one.name) if named else ()
+            indices = tuple(self._designator(index, item.span) for index in one.name) if named else ()
             items.append(syntax.Designated(indices, item, item.span) if named else item)
         return syntax.Braces(tuple(items), self._span(self._parser.extents[id(values)]))
+
+    def _designator(self, index: Any, span: Span) -> syntax.Expression | syntax.MemberDesignator:
+        if isinstance(index, c_ast.ArrayDesignator):
+            return self._convert(index.expr)
+        return syntax.MemberDesignator(index.name, span)
 
     def _name_index(self, node: Any, extent: _Extent) -> int:
         for index in range(extent.begin, extent.end):
@@ -437,7 +442,11 @@ class Grammar:
         at = self._parser.extents.get(id(node), _Extent(0, len(self._given)))
         if isinstance(node, c_ast.CompoundLiteral):
             at = _Extent(node.coord.line, self._parser.extents[id(node.init)].end)
-            return self._unsupported(syntax.COMPOUND_LITERAL, at), at, 1
+            braces = self._braces(node.init)
+            if braces is None:
+                return self._unsupported(syntax.COMPOUND_LITERAL, at), at, 1
+            type_ = self._type(node.type, self._parser.extents[id(node.type)])
+            return syntax.Literal(type_, braces, self._span(at)), at, 1
         return self._unsupported("an expression of this form", at), at, 1
 
     def _unary(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:

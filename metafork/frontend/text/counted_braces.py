@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.constants import character_constant, integer_constant
 from metafork.ir.messages.source import Span
 
 
@@ -25,7 +27,8 @@ def first_extent(
     for one in braces.items:
         item, rank = one, 1
         if isinstance(one, syntax.Designated):
-            indices = [number_of(index) for index in one.indices]
+            named = [None if isinstance(index, syntax.MemberDesignator) else index for index in one.indices]
+            indices = [None if index is None else number_of(index) for index in named]
             if len(indices) > len(extents) or None in indices:
                 return None
             at = sum(index * extent for index, extent in zip(indices, extents, strict=False) if index is not None)
@@ -43,15 +46,49 @@ def _rows(braces: syntax.Braces, inner: Sequence[syntax.Expression | None]) -> i
     return len(items)
 
 
-def number_of(expression: syntax.Expression) -> int | None:
-    """Return the value of an expression of decimal numbers, ``None`` for any other."""
+_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def number_of(
+    expression: syntax.Expression, size_of: Callable[[syntax.TypeName], int | None] = lambda _: None
+) -> int | None:
+    """Return the value of an expression of numbers, ``None`` for any other; ``size_of`` gives those of ``sizeof``.
+
+    Operands are not negative, and so small that no type of C matters.
+    """
     match expression:
-        case syntax.Constant(text=text) if text.isdecimal() and (text == "0" or text[0] != "0"):
-            return int(text)
-        case syntax.Infix(op="+" | "-" | "*" as op, left=left, right=right):
-            first, second = number_of(left), number_of(right)
-            if first is None or second is None:
+        case syntax.Constant(text=text) if text.startswith("'"):
+            return character_constant(text)
+        case syntax.Constant(text=text):
+            found = integer_constant(text)
+            return None if found is None else found[0]
+        case syntax.SizeOfType(type=type_):
+            return size_of(type_)
+        case syntax.Infix(op=op, left=left, right=right) if op in _OPERATIONS:
+            first, second = number_of(left, size_of), number_of(right, size_of)
+            if first is None or second is None or not 0 <= first < 1 << 31 or not 0 <= second < 1 << 31:
                 return None
-            return first + second if op == "+" else first - second if op == "-" else first * second
+            if (second < 1 and op in ("/", "%")) or (second > 30 and op in ("<<", ">>")):
+                return None
+            return int(_OPERATIONS[op](first, second))
+        case syntax.Ternary(condition=condition, then=then, otherwise=otherwise):
+            chosen = number_of(condition, size_of)
+            return None if chosen is None else number_of(then if chosen else otherwise, size_of)
         case _:
             return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 
 from metafork.frontend.text import syntax
@@ -20,7 +21,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Slot
 
-MOST_MEMBERS = 64
+MOST_MEMBERS = 4096
 """Members of a structure, those of its arrays included."""
 
 
@@ -159,7 +160,7 @@ def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple
         slots = inner.slots or [Slot(inner.element, place * inner.element.size) for place in range(len(inner.members))]
         alignment, size = max(slot.type.size for slot in slots), inner.size
         own = [(f".{name}", slot) for name, slot in zip(inner.members, slots, strict=True)]
-    extents = [None if extent is None else number_of(extent) for extent in member.extents]
+    extents = [None if extent is None else number_of(extent, partial(_size_of, names)) for extent in member.extents]
     known = [extent for extent in extents if extent]
     if len(known) < len(extents):
         raise _FaultError(f"its member `{member.name}` is an array whose extents are no numbers")
@@ -169,6 +170,18 @@ def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple
             raise _FaultError(f"it has more than {MOST_MEMBERS} members")
         parts += [(places + suffix, Slot(slot.type, at * size + slot.offset)) for suffix, slot in own]
     return alignment, parts, len(parts) // len(own) * size
+
+
+def _size_of(names: TypeNames, type_: syntax.TypeName) -> int | None:
+    """Return the bytes of a type that an extent asks for."""
+    if type_.pointers:
+        return 8
+    structure = structure_of(type_, names)
+    scalar = None if structure is not None else scalar_type(type_.words, names)
+    size = structure.size if structure is not None else 0 if scalar is None else scalar.size
+    for extent in type_.extents:
+        size *= 0 if extent is None else number_of(extent, partial(_size_of, names)) or 0
+    return size or None
 
 
 def _places(extents: list[int]) -> Iterator[str]:

@@ -125,8 +125,16 @@ class SizeOfType(Struct, frozen=True):
     span: Span
 
 
+class Literal(Struct, frozen=True):
+    """``(type){items}``."""
+
+    type: TypeName
+    braces: Braces
+    span: Span
+
+
 COMPOUND_LITERAL = "a compound literal"
-"""What ``Unsupported`` is called that is ``(struct s){1, 2}``."""
+"""What ``Literal`` is called, and ``Unsupported`` that is one."""
 
 
 class Unsupported(Struct, frozen=True):
@@ -153,6 +161,7 @@ Expression = (
     | Member
     | Conversion
     | SizeOfType
+    | Literal
     | Unsupported
 )
 
@@ -199,10 +208,17 @@ class TypeName(Struct, frozen=True):
     rows: tuple[Expression, ...] = ()
 
 
-class Designated(Struct, frozen=True):
-    """``[i][j] = item`` in a braced initialiser."""
+class MemberDesignator(Struct, frozen=True):
+    """``.name`` in a braced initialiser."""
 
-    indices: tuple[Expression, ...]
+    name: str
+    span: Span
+
+
+class Designated(Struct, frozen=True):
+    """``[i][j] = item`` or ``.v[j] = item`` in a braced initialiser."""
+
+    indices: tuple[Expression | MemberDesignator, ...]
     item: Expression | Braces
     span: Span
 
@@ -407,6 +423,8 @@ def operands(expression: Expression) -> tuple[Expression, ...]:
             return (base, index)
         case Member(base=base):
             return (base,)
+        case Literal(braces=braces):
+            return tuple(items_of(braces))
 
 
 def walk(expression: Expression) -> Iterator[Expression]:
@@ -427,7 +445,7 @@ def items_of(braces: Braces) -> Iterator[Expression]:
     """Yield the expressions of a braced initialiser, in textual order."""
     for item in braces.items:
         if isinstance(item, Designated):
-            yield from item.indices
+            yield from (index for index in item.indices if not isinstance(index, MemberDesignator))
             item = item.item
         if isinstance(item, Braces):
             yield from items_of(item)

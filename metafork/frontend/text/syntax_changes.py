@@ -76,7 +76,7 @@ def _declarator(
 
 
 def _braces(braces: syntax.Braces, change: Callable[[syntax.Expression], syntax.Expression]) -> syntax.Braces:
-    def changed(
+    def one_item(
         item: syntax.Expression | syntax.Braces | syntax.Designated,
     ) -> syntax.Expression | syntax.Braces | syntax.Designated:
         match item:
@@ -84,11 +84,12 @@ def _braces(braces: syntax.Braces, change: Callable[[syntax.Expression], syntax.
                 return _braces(item, change)
             case syntax.Designated(indices=indices, item=inner):
                 value = _braces(inner, change) if isinstance(inner, syntax.Braces) else change(inner)
-                return replace(item, indices=tuple(map(change, indices)), item=value)
+                changed = (one if isinstance(one, syntax.MemberDesignator) else change(one) for one in indices)
+                return replace(item, indices=tuple(changed), item=value)
             case _:
                 return change(item)
 
-    return replace(braces, items=tuple(map(changed, braces.items)))
+    return replace(braces, items=tuple(map(one_item, braces.items)))
 
 
 def with_operands(
@@ -114,3 +115,5 @@ def with_operands(
             return replace(expression, base=change(base), index=change(index))
         case syntax.Member(base=base):
             return replace(expression, base=change(base))
+        case syntax.Literal(braces=braces):
+            return replace(expression, braces=_braces(braces, change))

@@ -16,6 +16,7 @@ from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import FileFunction, Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
 from metafork.frontend.schedules.scopes import Scopes
+from metafork.frontend.schedules.structure_parts import Whole, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
@@ -69,11 +70,25 @@ class Calls:
         if function.returns is None:
             raise self._reporter.refuse("MF0223", call.span, f"`{name}` gives no value")
         if self._expressions.structure_type(function.returns) is not None:
-            message = f"`{name}` returns a structure"
-            way_out = "let it write through a pointer: `void f(struct s *result, ...)`, called with `&x`."
-            raise self._reporter.refuse("MF0205", call.span, message, way_out=way_out)
+            message = f"`{name}` returns a structure, which stands here without a member"
+            raise self._reporter.refuse("MF0205", call.span, message, way_out="assign it to a variable of its type.")
         found = self._inline(call, function, self._expressions.named_type(function.returns))
-        assert found is not None
+        assert isinstance(found, ir.Expr)
+        return found
+
+    def structure(self, call: syntax.Invocation, name: str) -> Whole | None:
+        """Return the structure that a call gives, ``None`` for any other call; raises ``RefusedError``."""
+        function = self._function(name)
+        if function is None or function.returns is None or function.returns.pointers:
+            return None
+        structure = self._expressions.structure_type(function.returns)
+        if structure is None:
+            return None
+        if self.origin is Origin.BLOCK:
+            message = f"`{name}` returns a structure, and this call stands between grid and threads"
+            raise self._reporter.refuse("MF0205", call.span, message, way_out="call it in the code of the threads.")
+        found = self._inline(call, function, structure)
+        assert isinstance(found, Whole)
         return found
 
     def effect(self, call: syntax.Expression) -> bool:
@@ -87,7 +102,10 @@ class Calls:
         if function is None:
             return False
         self.alone = call
-        returns = None if function.returns is None else self._expressions.named_type(function.returns)
+        returns: ScalarType | StructureType | None = None
+        if function.returns is not None:
+            returns = self._expressions.structure_type(function.returns)
+            returns = returns or self._expressions.named_type(function.returns)
         self._inline(call, function, returns)
         return True
 
@@ -96,7 +114,9 @@ class Calls:
 
     # --- one call ---------------------------------------------------------------------------------------------
 
-    def _inline(self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
+    def _inline(
+        self, call: syntax.Invocation, function: FileFunction, returns: ScalarType | StructureType | None
+    ) -> ir.Expr | Whole | None:
         name, later = function.name, self.alone
         self._check(call, function)
         parameters, copied = self._parameters(call, function)
@@ -109,6 +129,8 @@ class Calls:
                 self._check_arrays(call, function, parameters)
                 for declarator, type_, value in copied:
                     self._declare(declarator.name, declarator.name, type_, value, declarator.name_span)
+                if isinstance(returns, StructureType):
+                    return self._structure_body(function, returns)
                 return self._body(function, returns)
         finally:
             self._stack.pop()
@@ -261,28 +283,27 @@ class Calls:
         self, declarator: syntax.Declarator, structure: StructureType, argument: syntax.Expression
     ) -> ArraySymbol:
         """Return a structure of the function's own with the members of the argument."""
-        given = self._expressions.structure(argument)
-        same = given is not None and (given.members, given.array.slots) == (structure.members, structure.slots)
-        if given is None or not same or given.array.element is not structure.element:
-            message = f"this is no structure of the type of `{declarator.name}`"
-            raise self._reporter.refuse("MF0223", argument.span, message)
         if self.origin is Origin.BLOCK:
             message = f"`{declarator.name}` is a structure, and this call stands between grid and threads"
             raise self._reporter.refuse("MF0223", argument.span, message, way_out="hand over its members.")
-        extents = (ir.IntConst(1), ir.IntConst(len(structure.members)))
-        array = ir.Array(
-            self._scopes.fresh(declarator.name),
-            given.array.element,
-            extents,
-            declarator.name_span,
-            slots=structure.slots,
-        )
-        own = ArraySymbol(array, of_thread=True, members=structure.members, single=True)
-        self._expressions.ahead.append(ir.PrivateArray(array, argument.span))
-        for position in range(len(structure.members)):
-            to, of = (one.member(position, argument.span) for one in (own, given))
+        given = self._expressions.whole(argument)
+        own = self._own(declarator.name, structure, declarator.name_span)
+        mine = whole_of(own, argument.span)
+        if given is None or not given.alike(mine):
+            message = f"this is no structure of the type of `{declarator.name}`"
+            raise self._reporter.refuse("MF0223", argument.span, message)
+        self._expressions.ahead.append(ir.PrivateArray(own.array, argument.span))
+        for to, of in zip(mine.values, given.values, strict=True):
+            assert isinstance(to, ir.Element)
             self._expressions.ahead.append(ir.Assign(to, "", of, argument.span))
         return own
+
+    def _own(self, name: str, structure: StructureType, span: Span) -> ArraySymbol:
+        """Return a structure of a thread's own, under a name like the given one."""
+        assert structure.element is not None
+        extents = (ir.IntConst(1), ir.IntConst(len(structure.members)))
+        array = ir.Array(self._scopes.fresh(name), structure.element, extents, span, slots=structure.slots)
+        return ArraySymbol(array, of_thread=True, members=structure.members, single=True)
 
     def _may_stand(self, value: ir.Expr, function: FileFunction, name: str, points: bool, stored: bool) -> bool:
         """Return whether an argument may be evaluated wherever its parameter stands."""
@@ -415,7 +436,24 @@ class Calls:
         self._expressions.ahead += self._built(lowered)
         return None if returns is None else ir.Var(result, returns, function.span)
 
-    def _check_return(self, jump: syntax.Jump, returns: ScalarType | None) -> None:
+    def _structure_body(self, function: FileFunction, returns: StructureType) -> Whole:
+        """Build what a function does, ahead of the statement, and return the structure that it gives."""
+        items = _items(function.body)
+        lowering = ReturnLowering(function.span)
+        lowered = lowering.body(items)
+        for item in items:
+            for part in syntax.walk_statements(item):
+                if isinstance(part, syntax.Jump) and part.word == "return":
+                    self._check_return(part, returns)
+        result = self._own(function.name, returns, function.span)
+        self._expressions.ahead.append(ir.PrivateArray(result.array, function.span))
+        self._scopes.declare_array(VALUE, result)
+        if lowering.flagged:
+            self._declare(RETURNED, "returned", ScalarType.INT, ir.IntConst(0), function.span)
+        self._expressions.ahead += self._built(lowered)
+        return whole_of(result, function.span)
+
+    def _check_return(self, jump: syntax.Jump, returns: ScalarType | StructureType | None) -> None:
         if (jump.value is None) != (returns is None):
             message = "this `return` gives no value" if jump.value is None else "this function gives no value"
             raise self._reporter.refuse("MF0223", jump.span, message)

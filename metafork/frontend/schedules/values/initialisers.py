@@ -65,6 +65,8 @@ def _designated(one: syntax.Designated, extents: tuple[int, ...], number: Callab
         raise MisfitError(one.span)
     at = 0
     for index, extent in zip(one.indices, extents, strict=False):
+        if isinstance(index, syntax.MemberDesignator):
+            raise MisfitError(index.span)
         value = number(index)
         if not 0 <= value < extent:
             raise MisfitError(index.span)
