@@ -228,8 +228,8 @@ STRUCTURES = {
         ("f", "ffffi"),
     ),
     "designators": structures(
-        "
-        ""struct item_NAME t = {.id = i, .v = {1, 2, [3] = x[i]}}, u = {{1, 2, 3, 4}, .id = 2 * i}, w = {.v[2] = 5, 6, 7};"
+        "struct item_NAME t = {.id = i, .v = {1, 2, [3] = x[i]}}, u = {{1, 2, 3, 4}, .id = 2 * i};"
+        " struct item_NAME w = {.v[2] = 5, 6, 7};"
         " y[i] = i % 3 == 0 ? t : i % 3 == 1 ? u : w;",
         ITEM,
         "float x[n]",
@@ -312,8 +312,24 @@ STRUCTURES = {
         ("c" * 18 + "ssss", "f"),
     ),
 }
+POINTERS = {
+    "a row in braces": Construct(
+        function(
+            loop("const float *row = x + i * 2; float p[2] = {row[1], [1] = row[0]}; y[i] = p[0] - 2 * p[1];"),
+            "float x[2 * n]",
+        ),
+        sizes=("2 * n", "n"),
+    ),
+    "a row in a literal": structures(
+        "const pair_NAME *at = x + i; y[i] = (pair_NAME){at->y, at->x}; pair_NAME t = {.x = (*at).y, at[0].x}; y[i].x += t.y;",
+        PAIR,
+        "pair_NAME x[n]",
+        "pair_NAME y[n]",
+        ("ff", "ff"),
+    ),
+}
 CASES = {
     name: case if isinstance(case, Construct) else Construct(case)
-    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY, STRUCTURES)
+    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY, STRUCTURES, POINTERS)
     for name, case in table.items()
 }

@@ -238,7 +238,10 @@ def _has_mention(statement: syntax.Statement, name: str) -> bool:
     statements = syntax.walk_statements(statement)
     if any(isinstance(one, syntax.Opaque) and any(token.text == name for token in one.tokens) for one in statements):
         return True
+    braced = {id(one.value) for one in syntax.declarators_in(statement) if one.braces is not None}
     for part in syntax.expressions_in(statement):
+        if id(part) in braced:
+            continue  # its values are among the expressions
         if isinstance(part, syntax.Unsupported) and any(token.text == name for token in part.tokens):
             return True
         if isinstance(part, syntax.Prefix) and part.op == "sizeof" and name in syntax.names_in(part.operand):

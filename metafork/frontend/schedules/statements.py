@@ -533,7 +533,9 @@ class StatementBuilder:
             return element
         if isinstance(target, syntax.Member):
             element = self.expressions.member(target)
-            symbol = self._scopes.resolve(_base(target))
+            found = path_of(target)
+            owner = None if found is None else self.expressions.structure(found[0])
+            symbol = None if owner is None else self._scopes.resolve(_base(target))
             if not isinstance(element, ir.Element) or not isinstance(symbol, ArraySymbol):
                 raise self._reporter.refuse("MF0311", target.span, "a member of a value cannot be assigned")
             self._note(element, level, reads=False)
