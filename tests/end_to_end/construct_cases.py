@@ -321,7 +321,8 @@ POINTERS = {
         sizes=("2 * n", "n"),
     ),
     "a row in a literal": structures(
-        "const pair_NAME *at = x + i; y[i] = (pair_NAME){at->y, at->x}; pair_NAME t = {.x = (*at).y, at[0].x}; y[i].x += t.y;",
+        "const pair_NAME *at = x + i; y[i] = (pair_NAME){at->y, at->x};"
+        " pair_NAME t = {.x = (*at).y, at[0].x}; y[i].x += t.y;",
         PAIR,
         "pair_NAME x[n]",
         "pair_NAME y[n]",

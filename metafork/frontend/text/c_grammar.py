@@ -271,6 +271,8 @@ class Grammar:
                     tokens=tuple(self._given[noted.begin : noted.end]),
                 )
                 braces = self._braces(value)
+                if braces is not None:  # what is assigned there is seen; `.name =` assigns to no variable
+                    converted = replace(converted, written=frozenset())
             else:
                 converted = self._convert(value)
         name_at = self._name_index(node, extent)
