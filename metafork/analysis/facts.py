@@ -508,7 +508,7 @@ def _trip_counts(program: Program) -> Iterator[tuple[Expr, bool]]:
             yield thread.extent, True
         for inner in walk_statements(stmt.body):
             view = counted_loop(inner) if isinstance(inner, For) else None
-            if view is not None:
+            if view is not None and isinstance(inner, For):
                 joins = _is_granularity(view, inner.body)
                 yield from ((one, joins and _names(one) <= sizes) for one in view.spans())
 
@@ -524,7 +524,7 @@ def _is_granularity(view: CountedLoop, body: tuple[Stmt, ...]) -> bool:
             own.add(stmt.name)
         elif isinstance(stmt, Assign) and isinstance(stmt.target, Element):
             targets.append(stmt.target)
-        elif isinstance(stmt, Assign) and stmt.target.name not in own:
+        elif isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name not in own:
             return False
     return bool(targets) and all(own & {name for index in one.indices for name in _names(index)} for one in targets)
 

@@ -312,7 +312,19 @@ STRUCTURES = {
         ("c" * 18 + "ssss", "f"),
     ),
 }
+WORLD = PAIR + "struct world_NAME { int n; struct { int many; const pair_NAME *from; } in; pair_NAME *p; };\n"
 POINTERS = {
+    "pointers to structures as members": Construct(
+        WORLD
+        + "static void step_NAME(struct world_NAME w, int B)\n{ "
+        + loop(
+            "w.p[i].x += w.p[i].y; w.p[i].y = w.in.from[i].x; if (i == 3) w.p[i] = w.in.from[i];",
+            "int i = 0; i < w.n; i++",
+        )
+        + " }\nvoid NAME(int n, int m, int B, const pair_NAME *x, pair_NAME *y)\n"
+        "{ struct world_NAME w = {n, {n, x}, y}; step_NAME(w, B); }",
+        ("ff", "ff"),
+    ),
     "a row in braces": Construct(
         function(
             loop("const float *row = x + i * 2; float p[2] = {row[1], [1] = row[0]}; y[i] = p[0] - 2 * p[1];"),

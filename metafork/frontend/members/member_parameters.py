@@ -41,7 +41,8 @@ def member_parameters(
             replace(declarator, name=name, type=replace(type_, span=declarator.type.span)), scope.typedefs, 0
         )
         part.is_parameter = True
-        words = " ".join((*sorted(type_.qualifiers), *type_.words))
+        named = type_.words if type_.structure is None else ("struct", type_.structure.tag)
+        words = " ".join((*sorted(type_.qualifiers), *named))
         parameter = FunctionParameter(
             name, f"{words} {'*' * type_.pointers}{name}", part.type, member=f"{declarator.name}{joint}{path}"
         )

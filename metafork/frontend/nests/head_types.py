@@ -73,12 +73,12 @@ def _types(expression: syntax.Expression, type_of: TypeOf, named: NamedType) -> 
             operands = list(_types(operand, type_of, named))
             yield converted if all(one is not None and one.integer for one in operands) else None
         case syntax.Name(name=text):
-            type_ = type_of(text)
-            if type_ is None and text in CONSTANTS:
+            known = type_of(text)
+            if known is None and text in CONSTANTS:
                 named_value = CONSTANTS[text].removeprefix("-").removesuffix(" - 1")
                 yield from _types(syntax.Constant(named_value, expression.span), type_of, named)
             else:
-                yield type_
+                yield known
         case syntax.Constant(text=text) if text.startswith("'"):
             yield from () if character_constant(text) is not None else (None,)
         case syntax.Constant(text=text):

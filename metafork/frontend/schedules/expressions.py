@@ -363,13 +363,13 @@ class ExpressionBuilder:
         )
         if structure is None:
             return None
+        assert structure.element is not None
         types = [slot.type for slot in structure.slots] or [structure.element] * len(structure.members)
         values: dict[int, ir.Expr] = {}
         for place, item in self.structure_items(expression.braces, structure.members, (), expression.span):
             values[place] = item if isinstance(item, ir.Expr) else self.build(item)
         results: list[ir.Expr] = []
         for place, type_ in enumerate(types):
-            assert type_ is not None
             value = values.get(place, ir.IntConst(0, span=expression.span))
             kept = ir.Var(self.fresh("literal"), type_, expression.span)
             self.ahead.append(ir.Declare(kept.name, type_, value, expression.span))

@@ -532,12 +532,13 @@ class StatementBuilder:
             self._check_element_write(symbol, target.span, level)
             return element
         if isinstance(target, syntax.Member):
-            element = self.expressions.member(target)
-            found = path_of(target)
-            owner = None if found is None else self.expressions.structure(found[0])
+            member = self.expressions.member(target)
+            path = path_of(target)
+            owner = None if path is None else self.expressions.structure(path[0])
             symbol = None if owner is None else self._scopes.resolve(_base(target))
-            if not isinstance(element, ir.Element) or not isinstance(symbol, ArraySymbol):
+            if not isinstance(member, ir.Element) or not isinstance(symbol, ArraySymbol):
                 raise self._reporter.refuse("MF0311", target.span, "a member of a value cannot be assigned")
+            element = member
             self._note(element, level, reads=False)
             self._check_element_write(symbol, target.span, level)
             return element

@@ -94,7 +94,9 @@ def single_members(
         path = f"{before}{member.name}"
         if member.pointed is not None:
             type_ = member.pointed
-            if type_.pointers == 1 and not type_.function and scalar_type(type_.words, names) is not None:
+            led_to = structure_of(type_, names)
+            known = not led_to.fault if led_to is not None else scalar_type(type_.words, names) is not None
+            if type_.pointers == 1 and not type_.function and known:
                 yield path, type_
         elif not member.what and not member.extents:
             inner = names.structures.get(member.words[0]) if len(member.words) == 1 else None
