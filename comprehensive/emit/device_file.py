@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from comprehensive.emit.effects import effects_of
 from comprehensive.emit.header_file import source_name
 from comprehensive.emit.identifiers import c_comment
 from comprehensive.emit.launch_text import launch_text
@@ -27,6 +28,7 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         f'#include "{unit.name}.h"\n'
         '#include "metafork/dispatch.h"\n'
     ]
+    effects = effects_of(trees)
     for tree in trees:
         signature = signature_of(tree.program)
         parts.append(f"/* ---- {signature.name}: line {tree.program.span.line} ---- */\n")
@@ -34,6 +36,6 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         for code in leaf_codes:
             compiled = () if code.compiled is None else (code.compiled,)
             parts += [target.kernel(one) for one in (code, *code.instances, *compiled)]
-        chosen = select_text(tree, signature)
-        parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen.values, target)]
+        chosen = select_text(tree, signature, effects[signature.name])
+        parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen, target)]
     return "\n".join(parts)

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from comprehensive.emit.checked_expressions import ComputationError, checked, within_type
+from comprehensive.emit.effects import Effect
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.emit.select_text import derived_definitions, target_names
+from comprehensive.emit.select_text import SelectText, derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
@@ -25,9 +26,9 @@ _MAX_ARRAYS = 64
 
 
 def launch_text(
-    tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], values: int, target: Target
+    tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], chosen: SelectText, target: Target
 ) -> str:
-    """Return the definitions that launch the leaves of one schedule; ``values`` is the length of its vector of values.
+    """Return the definitions that launch the leaves of one schedule, of which one is ``chosen``.
 
     Raises ``ComputationError`` where the host cannot compute what a launch needs.
     """
@@ -44,8 +45,10 @@ def launch_text(
         if several:
             lines += [*_attempt_instances(signature, leaf, code.compiled is not None), ""]
     lines += [*_attempt_any(tree, signature), ""]
-    lines += [*_run(tree, signature, values), ""]
-    lines += _launch(signature, values if any(code.instances or code.compiled is not None for code in codes) else None)
+    lines += [*_run(tree, signature, chosen), ""]
+    lines += _launch(
+        signature, chosen.values if any(code.instances or code.compiled is not None for code in codes) else None
+    )
     handles = handles_of(target)
     if handles is not None:
         lines += ["", *_typed_launch(signature, handles)]
@@ -297,13 +300,12 @@ def _inputs_variable(signature: Signature) -> str:
     return f"const {signature.name}_inputs metafork_i = {{{', '.join(signature.scalar_names.values()) or '0'}}};"
 
 
-def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
+def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[str]:
     """Return the entry of the drop-in and the schedule's description."""
     name, program = signature.name, tree.program
     count = len(signature.moved)
-    uses = [
-        f"{{{c_string(array.name)}, {str(array.name in signature.written).lower()}}}" for array in signature.moved
-    ] or ['{"", false}']
+    uses = [_use(array.name, select.effects[array.name]) for array in signature.moved] or [_use("", Effect())]
+    regions = f"{name}_regions" if select.regions else "NULL"
     targets = target_names(tree)
     known = dict(signature.scalar_names)
     wanted = {
@@ -333,7 +335,8 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         f"static int {name}_said;",
         f"static const metafork_schedule {name}_schedule = {{",
         f"    {c_string(name)}, {name}_leaves, {len(tree.leaves)}, {name}_start, {len(tree.start)},",
-        f"    {name}_uses, {count}, {name}_targets, {len(targets)}, &{name}_said}};",
+        f"    {name}_uses, {count}, {name}_targets, {len(targets)}, &{name}_said,",
+        f"    {regions}, {select.regions}, {select.doubt}}};",
         "",
         f"static int {name}_chosen(const void *metafork_inputs, const metafork_machine *metafork_m, "
         "int64_t *metafork_v)",
@@ -348,7 +351,7 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         f"int metafork_run_{name}({', '.join(declarations)})",
         "{",
         "    int metafork_failed = 0;",
-        f"    int64_t metafork_bytes[{max(count, 1)}] = {{0}}, metafork_v[{values}] = {{0}};",
+        f"    int64_t metafork_bytes[{max(count, 1)}] = {{0}}, metafork_v[{select.values}] = {{0}};",
         "    bool metafork_empty = false, metafork_nothing = false, metafork_blocks = true;",
         f"    {_inputs_variable(signature)}",
         *_empty(program, signature),
@@ -358,6 +361,11 @@ def _run(tree: ScheduleTree, signature: Signature, values: int) -> list[str]:
         f"{name}_attempt);",
         "}",
     ]
+
+
+def _use(name: str, effect: Effect) -> str:
+    flags = (effect.written, effect.exact, effect.overwritten, effect.later, effect.compared)
+    return f"{{{', '.join([c_string(name), *(str(flag).lower() for flag in flags)])}}}"
 
 
 def _empty(program: Program, signature: Signature) -> list[str]:

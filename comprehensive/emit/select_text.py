@@ -11,9 +11,11 @@ from fractions import Fraction
 from typing import assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from comprehensive.emit.checked_expressions import checked, int64_constant, within_type
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
+from comprehensive.emit.effects import Effect, Effects
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.signature import Signature
 from comprehensive.tree.document import document_of
@@ -30,6 +32,7 @@ from comprehensive.tree.schedule_tree import (
 from evaluators.counter import Measure
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.overwriting import Region
 from metafork.ir.program import Derived, Var, walk_expression
 from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 
@@ -45,13 +48,19 @@ _NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
 
 
 class SelectText(Struct, frozen=True):
-    """The text, and how many values the vector has."""
+    """The text, how many values the vector has, the ``effects`` and the number of ``regions`` in it.
+
+    These are not known where the value at the place ``doubt``, if there is one, is not 0.
+    """
 
     text: str
     values: int
+    effects: Effects
+    regions: int
+    doubt: int
 
 
-def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
+def select_text(tree: ScheduleTree, signature: Signature, effects: Effects) -> SelectText:
     """Return the definitions that choose a leaf of one schedule.
 
     Raises ``TabulationError`` or ``ComputationError`` where a condition is outside of what the runtime evaluates.
@@ -77,11 +86,13 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
     root = _nodes(tree.root, tables, conditions, nodes)
     limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
     instances = [_conditions_of_instances(leaf, tables) for leaf in tree.leaves]
+    regions = _regions(signature, effects, tables)
     if tables.base_slot is not None:
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
 
     lines = ["/* The polynomials of the conditions: {coefficient, degree, {places in the vector of values}}. */"]
     lines += tables.lines
+    lines += regions.text
     lines += _table(f"static const metafork_condition {name}_start[]", start, _NO_CONDITION)
     lines += _table(f"static const metafork_condition {name}_conditions[]", list(conditions), _NO_CONDITION)
     rows = [f"{{{row}, {accept}, {refuse}}}" for row, accept, refuse in nodes]
@@ -114,6 +125,7 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
         f"    for (int metafork_i = 0; metafork_i < {len(start)}; metafork_i++)",
         f"        if (!metafork_holds(&{name}_start[metafork_i], metafork_v)) return -1;",
         "    if (metafork_failed) return -2;",
+        *(f"    {line}" for line in regions.fill),
         f"    return metafork_walk({name}_nodes, {name}_conditions, {root}, metafork_v);",
         "}",
         "",
@@ -133,7 +145,73 @@ def select_text(tree: ScheduleTree, signature: Signature) -> SelectText:
         "    }",
         "}",
     ]
-    return SelectText("\n".join(lines) + "\n", size)
+    return SelectText("\n".join(lines) + "\n", size, regions.effects, len(regions.rows), regions.doubt)
+
+
+class _Regions(Struct):
+    """The lines of tables of regions, the rows of the last one, and what is known of the arrays with them.
+
+    ``fill`` computes what they need, and sets the value at the place ``doubt`` where it cannot.
+    """
+
+    text: list[str]
+    rows: list[str]
+    effects: dict[str, Effect]
+    fill: list[str]
+    doubt: int = -1
+
+
+def _regions(signature: Signature, effects: Effects, tables: ConditionTables) -> _Regions:
+    """Return what is surely overwritten, with the comment that says so; what has no table is not known."""
+    found = _Regions([], [], dict(effects), [])
+    derived = dict.fromkeys(symbol for effect in effects.values() for symbol in effect.derived)
+    wanted = {
+        name
+        for effect in effects.values()
+        for one in effect.regions
+        for part in one.polynomials
+        for name in part.symbols
+    }
+    for symbol in reversed(derived):
+        if symbol.name in wanted:
+            wanted |= {name for operand in symbol.operands for name in operand.symbols}
+    for symbol in derived:
+        if symbol.name in wanted and symbol.name not in tables.slots:
+            call = _derived_value(symbol, tables)
+            found.fill.append(f"metafork_v[{tables.add_slot(symbol.name)}] = {call};")
+    if found.fill:
+        found.doubt = tables.add_slot("regions are in doubt")
+        found.fill.append(f"metafork_v[{found.doubt}] = metafork_failed;")
+    for place, array in enumerate(signature.moved):
+        for region in effects[array.name].regions:
+            try:
+                row = _region(f"{signature.name}_region{len(found.rows)}", region, tables, found.text)
+            except TabulationError:
+                found.effects[array.name] = replace(found.effects[array.name], exact=False, compared=True)
+                continue
+            found.rows.append(f"{{{place}, {array.element.size}, {row}}}")
+    if found.rows:
+        found.text += _table(f"static const metafork_region {signature.name}_regions[]", found.rows, "")
+    return found
+
+
+def _region(name: str, region: Region, tables: ConditionTables, lines: list[str]) -> str:
+    """Return the row of a region but for its array; ``lines`` are those of its tables."""
+    rows: list[str] = []
+    own: list[str] = []
+    for number, span in enumerate(region.spans):
+        parts = [tables.polynomials((span.step,))[0][0]]
+        for word, bounds in (("least", span.least), ("behind", span.behind)):
+            if bounds:
+                texts = ", ".join(tables.polynomials((one,))[0][0] for one in bounds)
+                own.append(f"static const metafork_polynomial {name}_{word}{number}[] = {{{texts}}};")
+            parts += [f"{name}_{word}{number}" if bounds else "NULL", str(len(bounds))]
+        rows.append(f"{{{', '.join(parts)}}}")
+    first = tables.polynomials((region.first,))[0][0]
+    lines += own
+    if rows:
+        lines.append(f"static const metafork_span {name}_spans[] = {{{', '.join(rows)}}};")
+    return f"{first}, {f'{name}_spans' if rows else 'NULL'}, {len(rows)}"
 
 
 def select_declaration(signature: Signature) -> str:

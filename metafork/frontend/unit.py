@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -302,7 +303,8 @@ class UnitParser:
         function = signatures.function(text)
         called = {one.text for one in tokens[text.open_brace : text.close_brace]} & self._callees.drop_ins
         callee = self._callees.find(function.name) if called else None
-        found = None if callee is None else host_accesses(callee.host, tokens, (), self._callees)
+        directives = signatures.preprocessed.directives
+        found = None if callee is None else host_accesses(callee.host, tokens, directives, self._callees)
         return replace(function, accesses=found)
 
     def _host(
@@ -474,7 +476,12 @@ class UnitParser:
                     Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=last)
                 )
         if not self._reporter.failed:
-            self._transfers.extend(transfers(host, sites, programs))
+            starts = [token.span.start for token in preprocessed.tokens]
+            pragmas = [one.span for one in preprocessed.directives if one.word == "pragma"]
+            pragmas += [span for span, _ in host.body.pragmas]
+            places = [bisect_left(starts, span.end) for span in pragmas]
+            fixed = {starts[place] for place in places if place < len(starts)}
+            self._transfers.extend(transfers(host, sites, programs, fixed))
 
     def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:
         """Refuse variables that the host file must name where a macro of that name may stand for something else."""

@@ -17,14 +17,14 @@ POINTERS = {
         + " float *h = from; from = to; to = h; }",
         # A step writes one element less than the next one reads: the copy grows once.
         {"from": {96: 2}, "to": {92: 1}},
-        {"from": {92: 2}, "to": {92: 1}},
+        {"from": {88: 2}, "to": {88: 1}},
     ),
     "buffers of the heap": Case(
         "float *u = malloc(n * sizeof *u), *v = (float *)calloc(n, sizeof(float)); memcpy(u, x, n * sizeof *u); "
         "for (int s = 0; s < T; s++) { "
         + schedule("v[i] = 0.5f * u[i] + s;")
         + " float *h = u; u = v; v = h; } for (int i = 0; i < n; i++) x[i] = u[i]; free(u); free(v);",
-        {"u": ONCE, "v": ONCE},
+        {"u": ONCE},
         {"v": ONCE},
     ),
     "memory of each step": Case(

@@ -7,9 +7,9 @@ static const metafork_limit limits1[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {
 static const metafork_limit limits2[] = {{"r", {{two, 1}, METAFORK_AT_MOST, {limit, 1}, "2*x <= R"}, METAFORK_REGISTERS_PER_THREAD}};
 static const metafork_limit limits3[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= RB"}, METAFORK_REGISTERS_PER_BLOCK}};
 static const metafork_leaf leaves[] = {{limits1, 1, nullptr, 0}, {limits2, 1, nullptr, 0}, {limits3, 1, nullptr, 0}};
-static metafork_use uses[] = {{"a", true}, {"b", false}};
+static metafork_use uses[] = {{"a", true, false, false, false, false}, {"b", false, false, false, false, false}};
 static int said;
-static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 2, nullptr, 0, &said};
+static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 2, nullptr, 0, &said, nullptr, 0, -1};
 
 // arguments: chosen leaf, R, then for each leaf its registers (-1: not measured) and the error of checking it; error of the launch;
 // where b begins in a, which of the two is written (1: a, 2: b, 3: both); whether code before the next schedule moves an array

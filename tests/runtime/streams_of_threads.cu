@@ -13,7 +13,10 @@ static void schedule(int *a, int *b, int more)
     const int64_t bytes[] = {BYTES, BYTES};
     const char *const names[] = {"a", "b"};
     const bool written[] = {false, true};
-    if (metafork_bring(0, hosts, bytes, names, 2, pointers) != METAFORK_OK || metafork_launch_begins(hosts, bytes, 2, &stream) != METAFORK_OK) exit(4);
+    metafork_effect effects[2] = {};
+    effects[1].written = effects[1].exact = effects[1].overwritten = true;
+    (void)metafork_include(&effects[1].sure, metafork_stretch(0, BYTES));
+    if (metafork_bring(0, hosts, bytes, names, effects, 2, pointers) != METAFORK_OK || metafork_launch_begins(hosts, bytes, 2, &stream) != METAFORK_OK) exit(4);
     int *const from = (int *)pointers[0], *const to = (int *)pointers[1];
     const auto run = [=] {
         for (int i = 0; i < COUNT; i++) to[i] = from[i] + more;
@@ -23,7 +26,7 @@ static void schedule(int *a, int *b, int more)
     else
         run();
     if (metafork_launch_ends("s", hosts, bytes, written, 2) != METAFORK_OK) exit(4);
-    metafork_written(b, BYTES);
+    metafork_written(b, BYTES, &effects[1]);
 }
 
 static void work(int thread)

@@ -44,8 +44,11 @@ FAULTS = {
     "a kernel is not noted": ("residents.h", "one->used = «streams->kernels.begun + 1»", "0"),
     "a copy is not noted": ("residents.h", "one->sent = «streams->copies.begun»", "0"),
     "an event stands at another place": ("streams.h", "handle, &one->events[«number» %", "number + 1"),
+    "others' bytes between two stretches come back": ("residents.h", "more = «to_device || one->before»", "true"),
+    "what the device did not write comes back": ("streams.h", "if («one->before == NULL») metafork_pack", "true"),
+    "what others wrote is taken for what was sent": ("residents.h", "if («one->fresh») {", "true"),
 }
-"""Waits that are left out: header, what is replaced (between « and »), and by what."""
+"""Waits that are left out, and what is lost: header, what is replaced (between « and »), and by what."""
 
 
 @pytest.fixture(scope="module")

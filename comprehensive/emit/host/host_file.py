@@ -47,7 +47,7 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
     edits += [Edit(one.start, one.end, f" {_blank(text[one.start : one.end])}") for one in words]
     for function in (*unit.functions, *(one for one in unit.callers if one.accesses is not None)):
         if function.accesses is not None:
-            edits += touches(function, function.accesses, prefix)
+            edits += touches(function, function.accesses, prefix, text)
         if not function.fragment:
             edits.append(Edit(function.body.start + 1, function.body.start + 1, _entry(unit, function)))
     edits += [Edit(one.offset, one.offset, _checked_assumption(one)) for one in unit.assumptions]

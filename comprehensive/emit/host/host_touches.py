@@ -22,8 +22,11 @@ class Edit(Struct, frozen=True):
     text: str
 
 
-def touches(function: Function, accesses: HostAccesses, prefix: str) -> list[Edit]:
-    """Return the edits that announce the accesses of a function; ``prefix`` begins names that hide none of the text."""
+def touches(function: Function, accesses: HostAccesses, prefix: str, text: str) -> list[Edit]:
+    """Return the edits of ``text`` that announce the accesses of a function.
+
+    ``prefix`` begins names that hide none of the text.
+    """
     edits: list[Edit] = []
     sized = _sized(function)
     for place in accesses.places:
@@ -33,7 +36,8 @@ def touches(function: Function, accesses: HostAccesses, prefix: str) -> list[Edi
             edits.append(Edit(place.end, place.end, ")"))
         else:
             opening, closing = ("{ ", " }") if place.kind == "alone" else ("", "")
-            edits.append(Edit(place.start, place.start, f"{opening}{' '.join(f'{call};' for call in calls)} "))
+            line = "\n" if text[place.start] == "#" else " "  # a directive has a line of its own
+            edits.append(Edit(place.start, place.start, f"{opening}{' '.join(f'{call};' for call in calls)}{line}"))
             edits.append(Edit(place.end, place.end, closing))
     for number, array in enumerate(accesses.arrays):
         text = (

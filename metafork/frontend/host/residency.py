@@ -5,14 +5,17 @@ as a whole, branches each for itself, and the conditions of loops around schedul
 way through the function, whatever jumps it takes, comes to an access that is not announced.
 
 That takes a text in which something can be put in front of those places.  Where macros hide them, where something is
-not known, where a pragma says more about the text than C does, and where a jump may lead around the declaration of an
-array, there is no such announcing: ``metafork.frontend.host.transfers`` says what stays during which loops instead.
+not known, where a jump may lead around the declaration of an array, and where other threads come to a schedule by a
+pragma of OpenMP, or host code runs later than it stands, there is no such announcing:
+``metafork.frontend.host.transfers`` says what stays during which loops instead.  What stands behind pragmas is
+announced in front of them.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -30,6 +33,10 @@ from metafork.ir.translation_unit import HostAccess, HostAccesses, HostArray, Ho
 
 _BEFORE_STATEMENTS = frozenset({"{", "}", ";", ":"})
 _BEFORE_BRANCHES = frozenset({")", "else", "do", ":"})
+_OF_THREADS = frozenset({"omp", "acc"})
+_ALONE = frozenset({"barrier", "flush", "taskwait", "taskyield", "cancel", "wait"})
+"""Directives of OpenMP and OpenACC that say nothing about the statement behind them."""
+_PUT_OFF = frozenset({"task", "taskloop", "nowait", "async", "detach"})
 _HIDDEN_JUMPS = frozenset({"goto", "setjmp", "sigsetjmp", "_Pragma"})
 _EVERYTHING = (HostAccess("", "everything", (), True, True),)
 
@@ -47,14 +54,15 @@ def host_accesses(
     its variables that schedules use as arrays.
     """
     schedules = [site.statement.span for site in host.sites]
-    pragma = any(
-        directive.word == "pragma" and _within(directive.span, host.body.span) and not _is_ours(directive)
-        for directive in directives
-        if not any(_within(directive.span, span) for span in schedules)
-    )
-    if pragma or host.has_unknown(host.body.span) or not lead_to_arrays(pointers):
+    pragmas = [(one.span, one.rest) for one in directives if one.word == "pragma"]
+    pragmas = [
+        (span, text)
+        for span, text in [*pragmas, *host.body.pragmas]
+        if _within(span, host.body.span) and not any(_within(span, schedule) for schedule in schedules)
+    ]
+    if host.has_unknown(host.body.span) or not lead_to_arrays(pointers):
         return None
-    follower = _Follower(host, tokens, callees, bool(pointers))
+    follower = _Follower(host, _Text(tokens, host.body, pragmas), callees, bool(pointers))
     try:
         follower.follow()
     except _CannotFollowError:
@@ -70,15 +78,21 @@ def _within(inner: Span, outer: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _is_ours(directive: Directive) -> bool:
-    return directive.rest.split()[:1] == ["metafork"]
-
-
 class _Text:
     """The tokens of a function's body as they are written, and which brackets they stand in."""
 
-    def __init__(self, tokens: Sequence[Token], body: Span) -> None:
-        self._tokens = [one for one in tokens if _within(one.span, body)]
+    def __init__(self, tokens: Sequence[Token], body: syntax.Block, pragmas: Sequence[tuple[Span, str]]) -> None:
+        inner = [one for one in tokens if _within(one.span, body.span)]
+        if inner and inner[0].text == "{" and inner[0].span.start == body.span.start:
+            inner = inner[1:-1]
+        self._pragmas = sorted(pragmas)
+        starts = [span.start for span, _ in self._pragmas]
+
+        def in_pragma(token: Token) -> bool:
+            before = bisect_right(starts, token.span.start) - 1
+            return before >= 0 and token.span.start < self._pragmas[before][0].end
+
+        self._tokens = [one for one in inner if not in_pragma(one)]
         self._starts = [one.span.start for one in self._tokens]
         self._depths: list[int] = []
         depth = 0
@@ -86,6 +100,16 @@ class _Text:
             depth -= one.text == ")"
             self._depths.append(depth)
             depth += one.text == "("
+
+    def pragmas(self, span: Span) -> list[tuple[Span, str]]:
+        """Return the pragmas in front of a statement, behind what stands before it."""
+        index = bisect_left(self._starts, span.start)
+        before = self._tokens[index - 1].span.end if index > 0 else 0
+        return [one for one in self._pragmas if before <= one[0].start < span.start]
+
+    def front(self, span: Span) -> int:
+        """Return where something can be put in front of a statement: in front of its pragmas too."""
+        return min((pragma.start for pragma, _ in self.pragmas(span)), default=span.start)
 
     def is_statement(self, span: Span, before: frozenset[str]) -> bool:
         """Return whether a span is written out as a statement, behind one of some tokens or at the very beginning."""
@@ -147,14 +171,12 @@ class _Text:
 class _Follower:
     """Walks a function and collects the places of its accesses, in the order of the text."""
 
-    def __init__(self, host: HostFunction, tokens: Sequence[Token], callees: Callees, pointers: bool) -> None:
+    def __init__(self, host: HostFunction, text: _Text, callees: Callees, pointers: bool) -> None:
         self._host = host
         self._callees = callees
         self._scopes = Scopes(host)
         body = host.body
-        inner = [one for one in tokens if _within(one.span, body.span)]
-        braces = bool(inner) and inner[0].text == "{" and inner[0].span.start == body.span.start
-        self._text = _Text(inner[1:-1] if braces else inner, body.span)
+        self._text = text
         self._labels = any(
             isinstance(one, syntax.LabelledStatement) and one.label not in ("case", "default")
             for one in syntax.walk_statements(body)
@@ -191,7 +213,8 @@ class _Follower:
             span = group[0].span
             if not self._text.is_statement(span, _BEFORE_STATEMENTS):
                 raise _CannotFollowError
-            self.places.append(HostPlace(span.start, span.start, "statement", _EVERYTHING))
+            front = self._text.front(span)
+            self.places.append(HostPlace(front, front, "statement", _EVERYTHING))
 
     def _statement(
         self,
@@ -200,6 +223,8 @@ class _Follower:
         how: Literal["statement", "alone"],
         in_switch: bool = False,
     ) -> None:
+        if any(self._is_of_threads(text, statement) for _, text in self._text.pragmas(statement.span)):
+            raise _CannotFollowError
         match statement:
             case syntax.Block():
                 self._items(statement, dict(scope), in_switch=False)
@@ -226,6 +251,13 @@ class _Follower:
                 self._announce(statement, self._touched(statement, scope), how)
                 if isinstance(statement, syntax.Declaration):
                     self._arrays(statement, scope, in_switch)
+
+    def _is_of_threads(self, pragma: str, statement: syntax.Statement) -> bool:
+        """Say whether other threads may come to schedules of a statement by a pragma, or later than to what follows."""
+        words = re.findall(r"\w+", pragma)
+        if words[:1] == [] or words[0] not in _OF_THREADS or words[1:2] == [] or words[1] in _ALONE:
+            return False
+        return not _PUT_OFF.isdisjoint(words) or self._is_open(statement)
 
     def _touched(
         self, piece: syntax.Statement | syntax.Expression, scope: dict[str, Variable]
@@ -320,7 +352,7 @@ class _Follower:
             raise _CannotFollowError
         if self._host.holds_condition(statement.span):
             found = _EVERYTHING  # the names in it need not all be there
-        self.places.append(HostPlace(statement.span.start, statement.span.end, how, found))
+        self.places.append(HostPlace(self._text.front(statement.span), statement.span.end, how, found))
 
     def _is_open(self, statement: syntax.Statement) -> bool:
         """Return whether schedules stand in a statement, or labels that a jump from elsewhere may lead to."""

@@ -8,7 +8,7 @@ no other way out than its end.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
@@ -35,8 +35,13 @@ class _Around(Struct, frozen=True):
 _Loop = syntax.ForStatement | syntax.WhileStatement
 
 
-def transfers(host: HostFunction, sites: Mapping[int, Site], programs: Mapping[int, Program]) -> tuple[Transfer, ...]:
-    """Return the outermost loops of one function around which arrays move once; keys are schedule numbers."""
+def transfers(
+    host: HostFunction, sites: Mapping[int, Site], programs: Mapping[int, Program], fixed: Collection[int] = ()
+) -> tuple[Transfer, ...]:
+    """Return the outermost loops of one function around which arrays move once; keys are schedule numbers.
+
+    Of those that begin at ``fixed`` offsets nothing is known: pragmas stand there, and other threads may run them.
+    """
     loops: dict[Span, _Loop] = {}
     for site in sites.values():
         for loop in site.loops:
@@ -48,7 +53,12 @@ def transfers(host: HostFunction, sites: Mapping[int, Site], programs: Mapping[i
         inside = [number for number, site in sites.items() if _within(site.statement.span, span)]
         arrays = _arrays(inside, programs)
         # What stands around the loop must be separable from it in the text, and all of the loop must be known.
-        certain = loops[span].separate and not host.has_unknown(span) and not host.within_condition(span)
+        certain = (
+            span.start not in fixed
+            and loops[span].separate
+            and not host.has_unknown(span)
+            and not host.within_condition(span)
+        )
         if arrays and certain and all(_leaves_alone(host, loops[span], sites[number], arrays) for number in inside):
             found.append(Transfer(span, tuple(inside), arrays))
     return tuple(found)

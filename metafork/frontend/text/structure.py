@@ -60,6 +60,7 @@ class Structure:
         self._reporter = reporter
         self._types = types
         self._fragment = fragment
+        self._pragmas: list[tuple[Span, str]] = []
 
     @property
     def types(self) -> frozenset[str]:
@@ -71,7 +72,8 @@ class Structure:
 
         Raises ``RefusedError`` where the nesting is too deep.
         """
-        return syntax.Block(self._items(0, len(self._tokens), inside, 1), span)
+        items = self._items(0, len(self._tokens), inside, 1)
+        return syntax.Block(items, span, tuple(self._pragmas))
 
     # --- statements -------------------------------------------------------------------------------------------
 
@@ -105,8 +107,14 @@ class Structure:
             return None  # a macro by the name of a keyword
         if is_schedule_keyword(self._tokens, index):
             return self._schedule(index, end, inside, depth)
-        if word == "_Pragma" and following == "(" and self._partners[index + 1] + 1 < end:
-            return self._statement(self._partners[index + 1] + 1, end, inside, depth + 1)
+        if word == "_Pragma" and following == "(":
+            behind = self._partners[index + 1] + 1
+            span = self._hull(index, behind)
+            empty: tuple[syntax.Statement, int] = syntax.Empty(span), behind
+            statement, stop = empty if behind == end else self._statement(behind, end, inside, depth + 1)
+            if behind == end or statement.span.start != span.start:  # no macro that gives both
+                self._pragmas.append((span, self._text(index + 2, end).strip('"')))
+            return statement, stop
         if is_static_keyword(self._tokens, index, self._partners):
             return self._static(index, end, inside, depth)
         if is_reduction_keyword(self._tokens, index, end):

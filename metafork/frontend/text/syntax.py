@@ -261,10 +261,11 @@ class ExpressionStatement(Struct, frozen=True):
 
 
 class Block(Struct, frozen=True):
-    """``{ ... }``."""
+    """``{ ... }``; of a whole function with its ``pragmas`` that are ``_Pragma("...")``, and what these say."""
 
     items: tuple[Statement, ...]
     span: Span
+    pragmas: tuple[tuple[Span, str], ...] = ()
 
 
 class IfStatement(Struct, frozen=True):

@@ -254,6 +254,15 @@ static inline bool metafork_include(metafork_bytes *set, metafork_rows rows) {
     return true;
 }
 
+/* Whether all bytes are in a set; where that is not known they are not. */
+static inline bool metafork_has_all(const metafork_bytes *set, metafork_rows rows) {
+    metafork_bytes rest;
+    rest.count = 0;
+    bool known = metafork_put(&rest, rows);
+    for (int i = 0; i < set->count && known && rest.count > 0; i++) known = metafork_exclude(&rest, set->at[i]);
+    return known && rest.count == 0;
+}
+
 /* By the first byte. */
 static inline void metafork_sort(metafork_bytes *set) {
     for (int i = 1; i < set->count; i++) {

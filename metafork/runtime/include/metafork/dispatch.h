@@ -35,10 +35,29 @@ typedef struct metafork_leaf {
     int instance_count;
 } metafork_leaf;
 
+/* Of an array: what a launch does to it (metafork_effect says what the words mean). */
 typedef struct metafork_use {
     const char *name;
-    bool written;
+    bool written, exact, overwritten, later, compared;
 } metafork_use;
+
+/* Indices that one loop adds: `step` times each number that is at least all of some values and less than all of others. */
+typedef struct metafork_span {
+    metafork_polynomial step;
+    const metafork_polynomial *least;
+    int least_count;
+    const metafork_polynomial *behind;
+    int behind_count;
+} metafork_span;
+
+/* Elements that a schedule surely overwrites: an index and what spans add to it; `bytes` are those of an element. */
+typedef struct metafork_region {
+    int array;
+    int64_t bytes;
+    metafork_polynomial first;
+    const metafork_span *spans;
+    int span_count;
+} metafork_region;
 
 typedef struct metafork_schedule {
     const char *name;
@@ -51,6 +70,9 @@ typedef struct metafork_schedule {
     const char *const *targets; /* names of performance targets that METAFORK_MACHINE may give */
     int target_count;
     int *said; /* one message a reason */
+    const metafork_region *regions;
+    int region_count;
+    int doubt; /* where the value at this place is not 0, they are not known; -1: there is none */
 } metafork_schedule;
 
 typedef enum metafork_reason {
@@ -237,6 +259,56 @@ __attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule 
     return error != METAFORK_OK ? error : attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
+/* Add the bytes of a region to a set; false where they are not known. */
+static inline bool metafork_add_region(const metafork_region *region, int64_t bytes, const int64_t *values, metafork_bytes *set) {
+    long long steps[2 * METAFORK_MOST_STEPS];
+    int failed = 0;
+    int64_t first = metafork_multiply(&failed, metafork_value(region->first, 1, values, &failed), region->bytes);
+    if (region->span_count > METAFORK_MOST_STEPS) return false;
+    for (int i = 0; i < region->span_count; i++) {
+        const metafork_span *const span = &region->spans[i];
+        const int64_t step = metafork_multiply(&failed, metafork_value(span->step, 1, values, &failed), region->bytes);
+        int64_t least = 0, behind = INT64_MAX;
+        for (int j = 0; j < span->least_count; j++) {
+            const int64_t value = metafork_value(span->least[j], 1, values, &failed);
+            if (value > least) least = value;
+        }
+        for (int j = 0; j < span->behind_count; j++) {
+            const int64_t value = metafork_value(span->behind[j], 1, values, &failed);
+            if (value < behind) behind = value;
+        }
+        if (failed) return false;
+        if (behind <= least) return true; /* no iteration */
+        first = metafork_add(&failed, first, metafork_multiply(&failed, step, least));
+        steps[2 * i] = step;
+        steps[2 * i + 1] = behind - least;
+    }
+    const metafork_pattern found = metafork_pattern_of(first, region->bytes, region->span_count, steps);
+    if (failed || found.more || found.lost) return false;
+    for (int64_t k = 0; k < found.times; k++) {
+        const metafork_rows rows = metafork_moved(found.rows, k * found.distance);
+        if (rows.first < 0 || metafork_behind(rows) > bytes || !metafork_include(set, rows)) return false;
+    }
+    return true;
+}
+
+/* What a launch does to each array. */
+static inline void metafork_effects(const metafork_schedule *schedule, const int64_t *bytes, const int64_t *values, metafork_effect *effects) {
+    const bool doubt = schedule->doubt >= 0 && values[schedule->doubt] != 0;
+    for (int i = 0; i < schedule->array_count; i++) {
+        const metafork_use *const use = &schedule->arrays[i];
+        metafork_effect *const one = &effects[i];
+        one->written = use->written;
+        one->exact = use->exact;
+        one->overwritten = use->overwritten;
+        one->later = use->later;
+        one->sure.count = 0;
+        for (int j = 0; j < schedule->region_count; j++)
+            if (schedule->regions[j].array == i && (doubt || !metafork_add_region(&schedule->regions[j], bytes[i], values, &one->sure))) one->exact = false;
+        one->compared = use->compared || (one->written && !one->exact);
+    }
+}
+
 /* Whether it was said that there is no device; it is from now on. */
 METAFORK_DEFINITION int metafork_no_device_said(void) {
     static int said;
@@ -336,8 +408,13 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
         names[i] = schedule->arrays[i].name;
         written[i] = schedule->arrays[i].written;
     }
-    error = metafork_bring(device, arrays, bytes, names, count, pointers);
+    metafork_effect *const effects = (metafork_effect *)malloc(sizeof *effects * (size_t)(count > 0 ? count : 1));
     const char *step = "moving arrays to the device";
+    error = METAFORK_ENOMEM;
+    if (effects != NULL) {
+        metafork_effects(schedule, bytes, values, effects);
+        error = metafork_bring(device, arrays, bytes, names, effects, count, pointers);
+    }
     if (error == METAFORK_OK) {
         step = "the launch";
         error = metafork_launch_begins(arrays, bytes, count, &stream);
@@ -353,10 +430,11 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
         char under_way[256];
         metafork_under_way(any != NULL ? any->streams : NULL, error, under_way, sizeof under_way);
         metafork_serial(schedule, METAFORK_SAY_ERROR, "leaf %d: %s failed: %s%s", leaf, step, metafork_message(error), under_way);
+        free(effects);
         return metafork_back_to_host(schedule, arrays, bytes);
     }
-    for (int i = 0; i < count; i++)
-        if (written[i]) metafork_written(arrays[i], bytes[i]);
+    for (int i = 0; i < count; i++) metafork_written(arrays[i], bytes[i], &effects[i]);
+    free(effects);
     return 1;
 }
 

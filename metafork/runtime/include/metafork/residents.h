@@ -29,35 +29,55 @@ typedef struct metafork_resident {
     int64_t bytes;
     void *memory; /* of the device */
     void *device; /* in it: the place of the first byte */
+    char *before; /* NULL, or what the host had of each byte when both sides were equal last: only what differs comes back */
     int number;   /* of the device */
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
+    bool fresh;       /* some of it nobody had written when it was made, and so nobody else may know of it */
     metafork_streams *streams; /* NULL: all is waited for at once */
     int64_t sent, used, wrote; /* the last copy to the device, the last kernel with this array, and the last that writes it */
     metafork_bytes host_newer;
     metafork_bytes device_newer;
+    metafork_bytes own; /* surely written on the device since others may have written them: equal ones may come back again */
 } metafork_resident;
+
+/* What a launch does to an array.  `sure` are the bytes, by their places in it, that it surely overwrites. */
+typedef struct metafork_effect {
+    bool written;     /* some may be; those that are not sure, only where this is not `exact` */
+    bool exact;
+    bool overwritten; /* none of the sure ones is read before */
+    bool later;       /* a schedule behind it overwrites more of it, before anything else of the function's uses it on the device */
+    bool compared;    /* what comes back is compared with what was sent, now or behind a schedule that follows */
+    metafork_bytes sure;
+} metafork_effect;
 
 static inline metafork_rows metafork_whole(const metafork_resident *one) { return metafork_stretch(0, one->bytes); }
 
-static inline int metafork_move_rows(metafork_resident *one, metafork_rows rows, bool to_device) {
+/* Begin to move rows between a copy and memory of the host, behind what must come first. */
+static inline int metafork_move_between(metafork_resident *one, char *host, char *before, metafork_rows rows, bool to_device) {
     metafork_streams *const streams = one->streams;
     int error = METAFORK_OK;
-    if (rows.width <= 0) return METAFORK_OK;
     if (streams != NULL) error = metafork_follow(streams, &streams->copies, &streams->kernels, to_device ? one->used : one->wrote);
     if (error != METAFORK_OK) return error;
-    error = metafork_copy(one->number, streams, one->name, (char *)(one->host + (uintptr_t)rows.first), (char *)one->device + rows.first, rows, to_device);
+    error = metafork_copy(one->number, streams, one->name, host, before, (char *)one->device + rows.first, rows, to_device);
     if (streams != NULL) one->sent = streams->copies.begun;
     return error;
 }
 
+static inline int metafork_move_rows(metafork_resident *one, metafork_rows rows, bool to_device) {
+    char *const before = one->before == NULL ? NULL : one->before + rows.first;
+    return rows.width <= 0 ? METAFORK_OK : metafork_move_between(one, (char *)(one->host + (uintptr_t)rows.first), before, rows, to_device);
+}
+
 /* Move what is newer among some bytes, in few steps: with equal bytes that are few or stand in a gap, not where the other
- * side is newer. */
+ * side is newer.  The host's may be those of other threads: they stay, where they are not known to be this one's and what
+ * comes back is not compared. */
 static inline int metafork_move(metafork_resident *one, metafork_rows wanted, bool to_device) {
     const metafork_bytes *newer = to_device ? &one->host_newer : &one->device_newer;
     const metafork_bytes *older = to_device ? &one->device_newer : &one->host_newer;
     metafork_bytes parts;
     metafork_rows next = metafork_stretch(0, 0);
+    const bool more = to_device || one->before;
     parts.count = 0;
     for (int i = 0; i < newer->count; i++)
         if (!metafork_put_common(&parts, newer->at[i], wanted)) {
@@ -67,10 +87,12 @@ static inline int metafork_move(metafork_resident *one, metafork_rows wanted, bo
     metafork_sort(&parts);
     for (int i = 0; i < parts.count; i++) {
         metafork_rows part = parts.at[i];
-        if (part.stride <= 2 * part.width && !metafork_meets(older, metafork_hull(part))) part = metafork_hull(part);
+        const metafork_rows hull = metafork_hull(part);
+        if (part.stride <= 2 * part.width && !metafork_meets(older, hull) && (more || metafork_has_all(&one->own, hull))) part = hull;
         if (next.width > 0 && next.count == 1 && part.count == 1) {
             const int64_t end = metafork_behind(next), last = metafork_behind(part);
-            if (part.first - end <= METAFORK_GAP && !metafork_meets(older, metafork_stretch(end, part.first > end ? part.first : end))) {
+            const metafork_rows gap = metafork_stretch(end, part.first > end ? part.first : end);
+            if (gap.width <= METAFORK_GAP && !metafork_meets(older, gap) && (more || metafork_has_all(&one->own, gap))) {
                 next = metafork_stretch(next.first, last > end ? last : end);
                 continue;
             }
@@ -126,8 +148,9 @@ static inline void metafork_host_writes(metafork_resident *one, metafork_rows wr
     one->host_newer.at[0] = metafork_whole(one);
 }
 
-/* The device has written these bytes, which were current there. */
+/* The device has written these bytes. */
 static inline void metafork_device_wrote(metafork_resident *one, metafork_rows written) {
+    (void)metafork_exclude(&one->host_newer, written); /* known, where they were not sent: see metafork_unsent */
     if (metafork_include(&one->device_newer, written)) return;
     metafork_fetch_whole(one);
     (void)metafork_include(&one->device_newer, written);
@@ -140,6 +163,51 @@ static inline int metafork_send(metafork_resident *one, metafork_rows wanted) {
         error = metafork_move(one, metafork_whole(one), true);
         if (error == METAFORK_OK) one->host_newer.count = 0;
     }
+    return error;
+}
+
+/* Bytes of a copy that begin at a place in it. */
+static inline metafork_rows metafork_moved(metafork_rows rows, int64_t first) {
+    rows.first += first;
+    return rows;
+}
+
+/* Whether an array, a part of a copy, is as good on the device without what the host has: it is overwritten before it is read. */
+static inline bool metafork_unsent(metafork_resident *one, metafork_rows part, const metafork_effect *effect) {
+    metafork_bytes rest = one->host_newer;
+    bool unsent = effect->written && effect->overwritten;
+    for (int i = 0; i < effect->sure.count && unsent; i++) unsent = metafork_exclude(&rest, metafork_moved(effect->sure.at[i], part.first));
+    unsent = unsent && ((effect->later && effect->exact) || !metafork_meets(&rest, part));
+    if (!unsent || one->before == NULL) return unsent;
+    metafork_bytes parts;
+    parts.count = 0;
+    for (int i = 0; i < one->host_newer.count && unsent; i++) unsent = metafork_put_common(&parts, one->host_newer.at[i], part);
+    for (int i = 0; i < parts.count && unsent; i++)
+        metafork_take_rows(one->before + parts.at[i].first, (const char *)one->host + parts.at[i].first, parts.at[i]);
+    return unsent;
+}
+
+/* Have what the host had, for what comes back is compared with it from now on.  What is equal on both sides is taken from the
+ * device: other threads may have written the host's bytes since. */
+static inline int metafork_have_before(metafork_resident *one) {
+    const metafork_rows whole = metafork_whole(one);
+    const char *const host = (const char *)one->host;
+    int error = METAFORK_OK;
+    if (one->before != NULL) return METAFORK_OK;
+    char *const before = (char *)malloc((size_t)one->bytes);
+    if (before == NULL) return METAFORK_ENOMEM;
+    if (one->fresh) {
+        metafork_take_rows(before, host, whole);
+    } else if (one->host_newer.count != 1 || one->host_newer.at[0].width != one->bytes) {
+        error = metafork_move_between(one, before, NULL, whole, false);
+        if (one->streams != NULL && error == METAFORK_OK) error = metafork_arrive(one->streams);
+        for (int i = 0; i < one->device_newer.count; i++)
+            metafork_take_rows(before + one->device_newer.at[i].first, host + one->device_newer.at[i].first, one->device_newer.at[i]);
+    }
+    one->before = before;
+    if (error == METAFORK_OK) return METAFORK_OK;
+    free(before);
+    one->before = NULL;
     return error;
 }
 
@@ -191,6 +259,7 @@ static inline bool metafork_unused(const metafork_resident *one) {
 /* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
     if (metafork_unused(&all->at[index])) metafork_device_free(all->at[index].number, all->at[index].memory);
+    free(all->at[index].before);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
@@ -280,7 +349,8 @@ enum { METAFORK_MOST_ARRAYS = 64 };
 
 /* Bring arrays to the current device, by its number, all at once; those of no bytes are not touched.  Of arrays that overlap
  * none is written: they share one copy. */
-static inline int metafork_bring(int number, void *const *hosts, const int64_t *bytes, const char *const *names, int count, void **pointers) {
+static inline int metafork_bring(int number, void *const *hosts, const int64_t *bytes, const char *const *names, const metafork_effect *effects, int count,
+                                 void **pointers) {
     metafork_residents *all = metafork_residents_of_thread();
     uintptr_t starts[METAFORK_MOST_ARRAYS];
     int64_t sizes[METAFORK_MOST_ARRAYS];
@@ -317,7 +387,8 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
         if (bytes[i] <= 0) continue;
         metafork_resident *const one = metafork_holding(all, (uintptr_t)hosts[i], bytes[i]);
         const metafork_rows part = metafork_part(one, (uintptr_t)hosts[i], bytes[i]);
-        error = metafork_send(one, part);
+        if (effects[i].compared) error = metafork_have_before(one);
+        if (error == METAFORK_OK && !metafork_unsent(one, part, &effects[i])) error = metafork_send(one, part);
         pointers[i] = (char *)one->device + part.first;
     }
     for (int i = 0; i < all->count; i++) all->at[i].in_use = false;
@@ -354,9 +425,15 @@ static inline int metafork_launch_ends(const char *name, void *const *hosts, con
 }
 
 /* An array that was brought has been written on the device. */
-static inline void metafork_written(const void *host, int64_t bytes) {
+static inline void metafork_written(const void *host, int64_t bytes, const metafork_effect *effect) {
     metafork_resident *const one = bytes > 0 ? metafork_holding(metafork_residents_of_thread(), (uintptr_t)host, bytes) : NULL;
-    if (one != NULL) metafork_device_wrote(one, metafork_part(one, (uintptr_t)host, bytes));
+    if (one == NULL || !effect->written) return;
+    const metafork_rows part = metafork_part(one, (uintptr_t)host, bytes);
+    for (int i = 0; i < effect->sure.count; i++) {
+        metafork_device_wrote(one, metafork_moved(effect->sure.at[i], part.first));
+        (void)metafork_include(&one->own, metafork_moved(effect->sure.at[i], part.first));
+    }
+    if (!effect->exact) metafork_device_wrote(one, part);
 }
 
 /* ---- what host.h declares ---- */
@@ -376,6 +453,7 @@ METAFORK_DEFINITION void metafork_touch_all(int how) {
     for (int i = 0; i < all->count; i++) {
         metafork_settled(&all->at[i]);
         metafork_touch_part(&all->at[i], metafork_whole(&all->at[i]), how);
+        if ((how & METAFORK_WRITES) != 0) all->at[i].own.count = 0;
     }
 }
 
@@ -402,20 +480,28 @@ static inline void metafork_touch_rows(const void *start, metafork_rows rows, in
 
 enum { METAFORK_MOST_STEPS = 8 };
 
-METAFORK_DEFINITION void metafork_touch_steps(const void *start, long long offset, long long bytes, int how, int rank, const long long *steps) {
+/* Bytes at several distances, each so many times: rows, which are there `times` times at a `distance`.  Where they are not all in
+ * the rows (`more`), these are a stretch around them; where they are `lost`, that would leave 64 bits. */
+typedef struct metafork_pattern {
+    metafork_rows rows;
+    int64_t distance, times;
+    bool more, lost;
+} metafork_pattern;
+
+static inline metafork_pattern metafork_pattern_of(int64_t offset, int64_t bytes, int rank, const long long *steps) {
     int64_t strides[METAFORK_MOST_STEPS], counts[METAFORK_MOST_STEPS], far;
     int count = 0;
-    bool lost = rank > METAFORK_MOST_STEPS;
-    if (bytes <= 0) return;
+    metafork_pattern found = {metafork_stretch(0, 0), 0, 0, false, rank > METAFORK_MOST_STEPS};
+    if (bytes <= 0) return found;
     for (int i = 0; i < rank; i++)
-        if (steps[2 * i + 1] <= 0) return;
-    for (int i = 0; i < rank && !lost; i++) {
+        if (steps[2 * i + 1] <= 0) return found;
+    for (int i = 0; i < rank && !found.lost; i++) {
         int64_t stride = steps[2 * i];
         const int64_t number = steps[2 * i + 1];
         if (stride == 0 || number == 1) continue;
-        lost = __builtin_mul_overflow(stride, number, &far) || far == INT64_MIN;
-        if (stride < 0 && !lost) {
-            lost = __builtin_add_overflow(offset, stride * (number - 1), &offset);
+        found.lost = __builtin_mul_overflow(stride, number, &far) || far == INT64_MIN;
+        if (stride < 0 && !found.lost) {
+            found.lost = __builtin_add_overflow(offset, stride * (number - 1), &offset);
             stride = -stride;
         }
         int at = count++;
@@ -423,31 +509,34 @@ METAFORK_DEFINITION void metafork_touch_steps(const void *start, long long offse
         strides[at] = stride;
         counts[at] = number;
     }
-    metafork_rows rows = metafork_stretch(offset, offset + bytes);
-    for (int i = 0; i < count && !lost; i++) {
-        const metafork_rows hull = metafork_hull(rows);
-        if (rows.count == 1 && strides[i] > rows.width) {
-            rows.stride = strides[i];
-            rows.count = counts[i];
-        } else if (rows.count > 1 && strides[i] == rows.stride * rows.count) {
-            lost = __builtin_mul_overflow(rows.count, counts[i], &rows.count);
-        } else if (rows.count > 1 && i == count - 1 && strides[i] > hull.width && counts[i] <= METAFORK_MOST_ROWS / 2) {
-            for (int64_t k = 1; k < counts[i]; k++) {
-                metafork_rows others = rows;
-                others.first += k * strides[i];
-                metafork_touch_rows(start, others, how);
-            }
+    found.rows = metafork_stretch(offset, offset + bytes);
+    found.times = 1;
+    for (int i = 0; i < count && !found.lost; i++) {
+        metafork_rows *const rows = &found.rows;
+        const metafork_rows hull = metafork_hull(*rows);
+        if (rows->count == 1 && strides[i] > rows->width) {
+            rows->stride = strides[i];
+            rows->count = counts[i];
+        } else if (rows->count > 1 && strides[i] == rows->stride * rows->count) {
+            found.lost = __builtin_mul_overflow(rows->count, counts[i], &rows->count);
+        } else if (rows->count > 1 && i == count - 1 && strides[i] > hull.width && counts[i] <= METAFORK_MOST_ROWS / 2) {
+            found.distance = strides[i];
+            found.times = counts[i];
         } else {
-            if (rows.count > 1 || strides[i] > rows.width) how |= METAFORK_READS; /* between them is what is not touched */
-            lost = __builtin_add_overflow(hull.width, strides[i] * (counts[i] - 1), &far) || __builtin_add_overflow(far, offset, &far);
-            if (!lost) rows = metafork_stretch(offset, far);
+            found.more = found.more || rows->count > 1 || strides[i] > rows->width; /* between them is what is not touched */
+            found.lost = __builtin_add_overflow(hull.width, strides[i] * (counts[i] - 1), &far) || __builtin_add_overflow(far, offset, &far);
+            if (!found.lost) *rows = metafork_stretch(offset, far);
         }
-        lost = lost || __builtin_mul_overflow(rows.stride, rows.count, &far) || __builtin_add_overflow(far, offset, &far);
+        found.lost = found.lost || __builtin_mul_overflow(rows->stride, rows->count, &far) || __builtin_add_overflow(far, offset, &far);
     }
-    if (lost)
-        metafork_touch_all(how | METAFORK_READS);
-    else
-        metafork_touch_rows(start, rows, how);
+    return found;
+}
+
+METAFORK_DEFINITION void metafork_touch_steps(const void *start, long long offset, long long bytes, int how, int rank, const long long *steps) {
+    const metafork_pattern found = metafork_pattern_of(offset, bytes, rank, steps);
+    if (found.more || found.lost) how |= METAFORK_READS;
+    if (found.lost) metafork_touch_all(how);
+    for (int64_t k = 0; !found.lost && k < found.times; k++) metafork_touch_rows(start, metafork_moved(found.rows, k * found.distance), how);
 }
 
 METAFORK_DEFINITION long long metafork_trips(unsigned long long first, unsigned long long behind) {

@@ -54,6 +54,7 @@ typedef struct metafork_buffer {
 typedef struct metafork_piece {
     const char *staged;
     char *host;
+    char *before; /* what the host had, or NULL */
     metafork_rows rows;
     int64_t number; /* of the copy */
     const char *name;
@@ -162,12 +163,24 @@ static inline void metafork_pack(char *packed, char *apart, metafork_rows rows, 
     }
 }
 
+/* Hand on what came from the device where it is not what the host had: other threads may write the rest meanwhile. */
+static inline void metafork_hand_on(const char *came, char *host, char *before, int64_t bytes) {
+    for (int64_t first = 0; first < bytes; first += 64) {
+        const int64_t behind = bytes - first < 64 ? bytes : first + 64;
+        if (memcmp(came + first, before + first, (size_t)(behind - first)) == 0) continue;
+        for (int64_t i = first; i < behind; i++)
+            if (came[i] != before[i]) *(volatile char *)(host + i) = before[i] = came[i]; /* volatile: no compiler writes more */
+    }
+}
+
 /* Hand the oldest piece on to the host's array. */
 static inline int metafork_arrive_one(metafork_streams *all) {
     metafork_piece *const one = &all->pieces[all->first_piece];
     const int error = metafork_await(all, &all->copies, one->number);
     if (error != METAFORK_OK) return error;
-    metafork_pack((char *)(uintptr_t)one->staged, one->host, one->rows, false);
+    if (one->before == NULL) metafork_pack((char *)(uintptr_t)one->staged, one->host, one->rows, false);
+    for (int64_t row = 0; one->before != NULL && row < one->rows.count; row++)
+        metafork_hand_on(one->staged + row * one->rows.width, one->host + row * one->rows.stride, one->before + row * one->rows.stride, one->rows.width);
     all->first_piece = (all->first_piece + 1) % METAFORK_MOST_PIECES;
     all->piece_count--;
     return METAFORK_OK;
@@ -200,7 +213,8 @@ static inline int metafork_room(metafork_streams *all, int64_t bytes, metafork_b
 }
 
 /* Begin the copy of one piece. */
-static inline int metafork_begin_piece(metafork_streams *all, const char *name, char *host, char *device, metafork_rows rows, bool to_device) {
+static inline int metafork_begin_piece(metafork_streams *all, const char *name, char *host, char *before, char *device, metafork_rows rows,
+                                       bool to_device) {
     metafork_buffer *buffer;
     int error = METAFORK_OK;
     if (!to_device && all->piece_count == METAFORK_MOST_PIECES) error = metafork_arrive_one(all);
@@ -219,6 +233,7 @@ static inline int metafork_begin_piece(metafork_streams *all, const char *name, 
     metafork_piece *const piece = &all->pieces[(all->first_piece + all->piece_count++) % METAFORK_MOST_PIECES];
     piece->staged = staged;
     piece->host = host;
+    piece->before = before;
     piece->rows = rows;
     piece->number = all->copies.begun;
     piece->name = name;
@@ -235,8 +250,9 @@ static inline void metafork_trace_overlap(const metafork_streams *all, const cha
 }
 
 /* Begin the copy of rows, in pieces.  To the device, the host's bytes have been taken when this returns; from it, they are there
- * after metafork_arrive. */
-static inline int metafork_begin_copy(metafork_streams *all, const char *name, char *host, char *device, metafork_rows rows, bool to_device) {
+ * after metafork_arrive: all of them, or where there is a `before`, those that differ from it. */
+static inline int metafork_begin_copy(metafork_streams *all, const char *name, char *host, char *before, char *device, metafork_rows rows,
+                                      bool to_device) {
     int error = METAFORK_OK;
     metafork_trace_overlap(all, name);
     /* Rows that are longer than a buffer, or further apart than a device takes in one step, go one by one. */
@@ -251,7 +267,7 @@ static inline int metafork_begin_copy(metafork_streams *all, const char *name, c
                 part.count = rows.count - row < together ? rows.count - row : together;
                 if (part.count == 1) part.stride = part.width;
             }
-            error = metafork_begin_piece(all, name, host + offset, device + offset, part, to_device);
+            error = metafork_begin_piece(all, name, host + offset, before == NULL ? NULL : before + offset, device + offset, part, to_device);
         }
     return error;
 }

@@ -237,8 +237,9 @@ def test_loops_with_a_label_announce_inside():
         "MAYBE; " + SCHEDULE,
         "NEVER_SEEN(a); " + SCHEDULE,
         "LOOP(k) " + SCHEDULE,
-        "\n#pragma omp parallel for\nfor (int k = 0; k < n; k++) a[k] = 0; " + SCHEDULE,
-        '_Pragma("omp parallel for") for (int k = 0; k < n; k++) a[k] = 0; ' + SCHEDULE,
+        "\n#pragma omp parallel for\nfor (int k = 0; k < n; k++) { " + SCHEDULE + " }",
+        '_Pragma("omp parallel") { ' + SCHEDULE + " }",
+        "\n#pragma omp task\na[1] = 0;\n#pragma omp taskwait\n" + SCHEDULE,
         "void *l = &&there; goto *l; there: " + SCHEDULE,
         "float w[8]; meta_schedule { " + LOOPS + " w[i] = 1; } if (t) goto end; end: ;",
         "for (float w[2] = {1, 2}; t < 3; t++) " + SCHEDULE,
@@ -256,6 +257,10 @@ def test_functions_that_are_not_followed(code):
         "FOR(k) { " + SCHEDULE + " }",
         "FOR(k) " + SCHEDULE,
         "\n#pragma metafork mapping striding(32)\n" + SCHEDULE,
+        "\n#pragma omp parallel for\nfor (int k = 0; k < n; k++) a[k] = 0; " + SCHEDULE,
+        "\n#pragma scop\n" + SCHEDULE + "\n#pragma endscop\n",
+        "\n#pragma omp barrier\n" + SCHEDULE,
+        '_Pragma("omp parallel for") for (int k = 0; k < n; k++) a[k] = 0; ' + SCHEDULE + ' _Pragma("omp flush")',
         "char text[8]; text[0] = 0; (void)text; end: " + SCHEDULE + " if (t--) goto end;",
         "float w[n]; meta_schedule { " + LOOPS + " w[i] = 1; } if (t) goto end; end: ;",
         "\n#ifdef A\nfloat *r = a; r[0] = 1;\n#else\na[1] = 0;\n#endif\n" + SCHEDULE,
@@ -263,6 +268,21 @@ def test_functions_that_are_not_followed(code):
 )
 def test_functions_that_are(code):
     assert followed(code)[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("\n#pragma omp simd\n#pragma GCC ivdep\nfor (int k = 0; k < n; k++) a[k] = 0;", "#pragma omp simd"),
+        ("if (t)\n#pragma unroll\nfor (int k = 0; k < n; k++) a[k] = 0;", "#pragma unroll"),
+        ('_Pragma("GCC ivdep") for (int k = 0; k < n; k++) a[k] = 0;', '_Pragma("GCC ivdep") for'),
+        ('\n#define IV _Pragma("x")\nif (t) IV for (int k = 0; k < n; k++) a[k] = 0;', "IV for"),
+        ('\n#define ALL(k) _Pragma("x") for (int k = 0; k < n; k++)\nALL(k) a[k] = 0;', "ALL(k)"),
+    ],
+)
+def test_what_stands_behind_a_pragma_is_announced_in_front_of_it(code, words):
+    ((text, _, _),) = announced(code)
+    assert text.startswith(words)
 
 
 def test_names_under_a_condition_are_not_announced_outside_of_it():
