@@ -349,8 +349,12 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
             }
 
     metafork_machine machine;
-    int device, error = metafork_current_device(&device);
+    int device = 0, error = metafork_own_device() ? metafork_current_device(&device) : METAFORK_EFORKED;
     if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error == METAFORK_EFORKED) {
+        metafork_serial(schedule, METAFORK_SAY_ERROR, "%s", metafork_error_text(error));
+        return metafork_back_to_host(schedule, arrays, bytes);
+    }
     if (error == METAFORK_ENODEVICE) {
         /* One line a process says it of all schedules. */
         if (!metafork_no_device_said() || metafork_enabled("METAFORK_STRICT") || metafork_enabled("METAFORK_TRACE"))

@@ -41,6 +41,7 @@
 #include "metafork/machine.h"
 
 #include <stdbool.h>
+#include <unistd.h>
 
 #ifdef __cplusplus
 #define METAFORK_C extern "C"
@@ -51,6 +52,29 @@
 #define METAFORK_NONE {0}
 #define METAFORK_DEFINITION __attribute__((weak))
 #endif
+
+/* The process that uses the device, 0: none yet. */
+METAFORK_DEFINITION int *metafork_process_of_device(void) {
+    static int process;
+    return &process;
+}
+
+/* Whether this process was forked by one that had used the device: libraries of devices do not work in it, nor end. */
+static inline bool metafork_forked(void) {
+#if defined(METAFORK_CPU)
+    return false; /* the device is the process */
+#else
+    const int process = __atomic_load_n(metafork_process_of_device(), __ATOMIC_RELAXED);
+    return process != 0 && process != (int)getpid();
+#endif
+}
+
+/* The device is about to be used; false in a process where it cannot be. */
+static inline bool metafork_own_device(void) {
+    int nobody = 0;
+    (void)__atomic_compare_exchange_n(metafork_process_of_device(), &nobody, (int)getpid(), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return !metafork_forked();
+}
 
 /* How a leaf is launched; registers is -1 where nobody measured them. */
 typedef struct metafork_shape {

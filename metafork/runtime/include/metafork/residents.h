@@ -56,7 +56,8 @@ static inline metafork_rows metafork_whole(const metafork_resident *one) { retur
 /* Begin to move rows between a copy and memory of the host, behind what must come first. */
 static inline int metafork_move_between(metafork_resident *one, char *host, char *before, metafork_rows rows, bool to_device) {
     metafork_streams *const streams = one->streams;
-    int error = METAFORK_OK;
+    int error = metafork_forked() ? METAFORK_EFORKED : METAFORK_OK;
+    if (error != METAFORK_OK) return error;
     if (streams != NULL) error = metafork_follow(streams, &streams->copies, &streams->kernels, to_device ? one->used : one->wrote);
     if (error != METAFORK_OK) return error;
     error = metafork_copy(one->number, streams, one->name, host, before, (char *)one->device + rows.first, rows, to_device);
@@ -258,7 +259,7 @@ static inline bool metafork_unused(const metafork_resident *one) {
 
 /* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */
 static inline void metafork_free_copy(metafork_residents *all, int index) {
-    if (metafork_unused(&all->at[index])) metafork_device_free(all->at[index].number, all->at[index].memory);
+    if (!metafork_forked() && metafork_unused(&all->at[index])) metafork_device_free(all->at[index].number, all->at[index].memory);
     free(all->at[index].before);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;

@@ -310,6 +310,7 @@ static inline void metafork_streams_free(metafork_streams *one) {
 /* At the end of the program: nothing that fails now matters to anyone. */
 static void metafork_streams_end(void) {
     metafork_all_streams *const all = metafork_streams_of_process();
+    if (metafork_forked()) return;
     for (int i = 0; i < METAFORK_MOST_STREAMS; i++)
         if (all->at[i].made) metafork_streams_free(&all->at[i]);
     all->ending = false;

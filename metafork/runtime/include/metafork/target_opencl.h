@@ -375,6 +375,7 @@ static inline int metafork_opencl_open(metafork_opencl *cl) {
 /* At the end of the program: nothing that fails now matters to anyone. */
 static void metafork_opencl_end(void) {
     metafork_opencl *const cl = metafork_opencl_of_process();
+    if (metafork_forked()) return;
     pthread_mutex_lock(metafork_opencl_lock());
     while (cl->all != NULL) {
         metafork_opencl_built *const one = cl->all;
@@ -497,6 +498,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
 static inline int metafork_opencl_add(metafork_opencl *cl, void *context, void *device, void *queue) {
     metafork_opencl_place *const one = &cl->places[cl->place_count];
     if (cl->place_count == METAFORK_MOST_PLACES) return METAFORK_ENOMEM;
+    if (!metafork_own_device()) return METAFORK_EFORKED;
     if (!cl->ending && atexit(metafork_opencl_end) != 0) return METAFORK_ENOMEM;
     cl->ending = 1;
     const int error = metafork_opencl_read(cl, device, one);

@@ -254,6 +254,7 @@ static inline int metafork_context_leave(const metafork_driver *driver, int erro
 /* At the end of the program: nothing that fails now matters to anyone. */
 static void metafork_driver_end(void) {
     metafork_driver *const driver = metafork_driver_of_process();
+    if (metafork_forked()) return;
     pthread_mutex_lock(metafork_driver_lock());
     while (driver->all != NULL) {
         metafork_loaded *const one = driver->all;
@@ -276,6 +277,7 @@ static void metafork_driver_end(void) {
 /* Retain a device's primary context, under the lock. */
 static inline int metafork_context_retain(metafork_driver *driver, int device) {
     void *context = NULL;
+    if (!metafork_own_device()) return METAFORK_EFORKED;
     if (!driver->ending && atexit(metafork_driver_end) != 0) return METAFORK_ENOMEM;
     driver->ending = 1;
     int error = metafork_taken(driver->device_get(&driver->devices[device].handle, device));
