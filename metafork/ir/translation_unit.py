@@ -82,17 +82,26 @@ class HostPlace(Struct, frozen=True):
 
 
 class HostArray(Struct, frozen=True):
-    """An array that lives in a block of a function; ``declared`` is the offset behind its declaration."""
+    """An array that lives in a block of a function; ``declared`` is the offset behind its declaration.
+
+    It is ``fresh`` where nobody has written it then.  So is what malloc gave, behind the statement that sets a pointer
+    to it.
+    """
 
     name: str
     declared: int
+    fresh: bool = False
 
 
 class HostAccesses(Struct, frozen=True):
-    """All of a function's host code that may touch arrays, and the arrays that end with one of its blocks."""
+    """All of a function's host code that may touch arrays, and the arrays that end with one of its blocks.
+
+    ``memory`` is what pointers lead to that malloc has just given.
+    """
 
     places: tuple[HostPlace, ...] = ()
     arrays: tuple[HostArray, ...] = ()
+    memory: tuple[HostArray, ...] = ()
 
 
 class Function(Struct, frozen=True):

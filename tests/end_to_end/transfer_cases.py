@@ -273,6 +273,39 @@ CASES = {
         {"x": {96: 1, 4: 1}, "z": ONCE},
         {"y": {4: 1, 96: 1}},
     ),
+    "memory that nobody has written": Case(
+        "float *w = (float *)malloc(n * sizeof *w), *v; v = malloc(n * sizeof *v); "
+        + schedule("if (x[i] > 5) w[i] = x[i]; if (x[i] > 7) v[i] = x[i];")
+        + schedule("if (x[i] > 5) y[i] = w[i]; if (x[i] > 7) z[i] = v[i];")
+        + " free(w); free(v);",
+        {"x": ONCE, "y": ONCE, "z": ONCE},
+        {"y": ONCE, "z": ONCE},
+    ),
+    "a local that nobody has written": Case(
+        "for (int s = 0; s < 2; s++) { float w[n]; "
+        + schedule("if (x[i] > 5) w[i] = x[i] + s;")
+        + schedule("if (x[i] > 5) y[i] = w[i];")
+        + " }",
+        BOTH,
+        {"y": ONCE},
+    ),
+    "memory that the host has written in part": Case(
+        "float *w = malloc(n * sizeof *w); for (int i = 0; i < 5; i++) w[i] = -1; "
+        + schedule("if (x[i] > 5) w[i] = x[i];")
+        + " for (int i = 0; i < 5; i++) y[i] = w[i]; y[7] = w[7]; free(w); w = malloc(n * sizeof *w);"
+        + schedule("if (x[i] > 9) w[i] = x[i];")
+        + " y[9] = w[9]; free(w);",
+        {"w": ONCE, "x": ONCE},
+        {"w": {20: 1, 4: 2}},
+    ),
+    "memory that is set to 0": Case(
+        "float *w = calloc(n, sizeof *w); "
+        + schedule("if (x[i] > 5) w[i] = x[i];")
+        + schedule("y[i] = w[i];")
+        + " free(w);",
+        {"w": ONCE, "x": ONCE},
+        {"y": ONCE},
+    ),
     "a triangle that is written": Case(
         "meta_schedule meta_block(B, B) { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < n; j++)"
         " if (j < i) A[i][j] = x[j]; }",

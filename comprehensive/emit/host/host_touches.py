@@ -44,7 +44,12 @@ def touches(function: Function, accesses: HostAccesses, prefix: str, text: str) 
             f" const struct metafork_local {prefix}local{number} __attribute__((cleanup(metafork_forget))) = "
             f"{{(const void *){array.name}, sizeof({array.name})}};"
         )
+        if array.fresh:
+            text += f" metafork_fresh((const void *){array.name}, (long long)sizeof({array.name}));"
         edits.append(Edit(array.declared, array.declared, text))
+    edits += [
+        Edit(one.declared, one.declared, f" metafork_fresh((const void *){one.name}, -1);") for one in accesses.memory
+    ]
     return edits
 
 

@@ -37,6 +37,7 @@ _OF_THREADS = frozenset({"omp", "acc"})
 _ALONE = frozenset({"barrier", "flush", "taskwait", "taskyield", "cancel", "wait"})
 """Directives of OpenMP and OpenACC that say nothing about the statement behind them."""
 _PUT_OFF = frozenset({"task", "taskloop", "nowait", "async", "detach"})
+_GIVES = frozenset({"malloc", "aligned_alloc"})
 _HIDDEN_JUMPS = frozenset({"goto", "setjmp", "sigsetjmp", "_Pragma"})
 _EVERYTHING = (HostAccess("", "everything", (), True, True),)
 
@@ -67,7 +68,7 @@ def host_accesses(
         follower.follow()
     except _CannotFollowError:
         return None
-    return HostAccesses(tuple(follower.places), tuple(follower.arrays))
+    return HostAccesses(tuple(follower.places), tuple(follower.arrays), tuple(follower.memory))
 
 
 class _CannotFollowError(Exception):
@@ -188,6 +189,7 @@ class _Follower:
         )
         self.places: list[HostPlace] = []
         self.arrays: list[HostArray] = []
+        self.memory: list[HostArray] = []
 
     def follow(self) -> None:
         """Walk the body; raises ``_CannotFollowError``."""
@@ -251,6 +253,8 @@ class _Follower:
                 self._announce(statement, self._touched(statement, scope), how)
                 if isinstance(statement, syntax.Declaration):
                     self._arrays(statement, scope, in_switch)
+                if how == "statement":
+                    self._memory(statement, scope)
 
     def _is_of_threads(self, pragma: str, statement: syntax.Statement) -> bool:
         """Say whether other threads may come to schedules of a statement by a pragma, or later than to what follows."""
@@ -340,7 +344,30 @@ class _Follower:
                 raise _CannotFollowError
             if not self._text.is_statement(declaration.span, _BEFORE_STATEMENTS):
                 raise _CannotFollowError
-            self.arrays.append(HostArray(variable.name, declaration.span.end))
+            fresh = all(one.value is None and one.braces is None for one in declaration.declarators)
+            self.arrays.append(HostArray(variable.name, declaration.span.end, fresh))
+
+    def _memory(self, statement: syntax.Statement, scope: dict[str, Variable]) -> None:
+        """Take note of the pointers that a statement sets to memory which malloc gives."""
+        match statement:
+            case syntax.Declaration(declarators=declarators):
+                found = [(one.name, one.value) for one in declarators]
+            case syntax.ExpressionStatement(expression=syntax.Assignment(op="=", target=syntax.Name(name=name)) as one):
+                found = [(name, one.value)]
+            case _:
+                return
+        if self._host.holds_condition(statement.span) or not self._text.is_statement(
+            statement.span, _BEFORE_STATEMENTS
+        ):
+            return
+        for name, value in found:
+            call = value
+            while isinstance(call, syntax.Conversion):
+                call = call.operand
+            callee = call.callee if isinstance(call, syntax.Invocation) else None
+            given = isinstance(callee, syntax.Name) and callee.name in _GIVES and callee.name not in scope
+            if given and self._host.known.trusted:
+                self.memory.append(HostArray(name, statement.span.end, fresh=True))
 
     def _announce(
         self, statement: syntax.Statement, found: tuple[HostAccess, ...], how: Literal["statement", "alone"]

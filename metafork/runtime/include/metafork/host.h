@@ -59,6 +59,9 @@ void metafork_leave(const char *metafork_frame);
 /* An array's life ends, and with it that of its copy; nothing comes back. */
 void metafork_forget(const struct metafork_local *metafork_array);
 
+/* Nobody has written these bytes yet; -1: all that malloc gave there. */
+void metafork_fresh(const void *metafork_start, long long metafork_bytes);
+
 /* Code that is not followed comes: everything comes back, and may be written. */
 void metafork_settle(void);
 

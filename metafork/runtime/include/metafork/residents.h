@@ -214,11 +214,19 @@ static inline int metafork_have_before(metafork_resident *one) {
 
 /* ---- all copies of a thread ---- */
 
+/* Memory that nobody has written yet. */
+typedef struct metafork_memory {
+    uintptr_t start;
+    int64_t bytes;
+} metafork_memory;
+
 typedef struct metafork_residents {
     metafork_resident *at;
     int count, room;
     const void **kept; /* addresses given to metafork_keep */
     int kept_count, kept_room;
+    metafork_memory *fresh;
+    int fresh_count, fresh_room;
     int depth; /* functions with schedules that are under way: calls of one by another */
     bool told; /* the next call of one is by such a function, whose host code is told of what it touches */
 } metafork_residents;
@@ -311,6 +319,35 @@ static inline const metafork_resident *metafork_any_on(const metafork_residents 
     return NULL;
 }
 
+static inline bool metafork_overlap(uintptr_t left, int64_t left_bytes, uintptr_t right, int64_t right_bytes) {
+    return left_bytes > 0 && right_bytes > 0 && left < right + (uintptr_t)right_bytes && right < left + (uintptr_t)left_bytes;
+}
+
+/* Fresh memory is written, or ends: what is longest of the rest stays fresh. */
+static inline void metafork_spoil(metafork_residents *all, uintptr_t start, int64_t bytes) {
+    for (int i = all->fresh_count - 1; i >= 0; i--) {
+        metafork_memory *const one = &all->fresh[i];
+        if (!metafork_overlap(one->start, one->bytes, start, bytes)) continue;
+        const int64_t before = start > one->start ? (int64_t)(start - one->start) : 0;
+        const int64_t behind = (int64_t)(one->start - start) + one->bytes - bytes;
+        if (behind > before) one->start += (uintptr_t)(one->bytes - behind);
+        one->bytes = behind > before ? behind : before;
+        if (one->bytes == 0) *one = all->fresh[--all->fresh_count];
+    }
+}
+
+static inline void metafork_spoil_all(metafork_residents *all) {
+    free(all->fresh);
+    all->fresh = NULL;
+    all->fresh_count = all->fresh_room = 0;
+}
+
+static inline bool metafork_is_fresh(const metafork_residents *all, uintptr_t start, int64_t bytes) {
+    for (int i = 0; i < all->fresh_count; i++)
+        if (all->fresh[i].start <= start && start + (uintptr_t)bytes <= all->fresh[i].start + (uintptr_t)all->fresh[i].bytes) return true;
+    return false;
+}
+
 /* Have a copy of these bytes, with no other one overlapping them but one that holds them all. */
 static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_t bytes, int number, const char *name) {
     metafork_resident *one = metafork_holding(all, start, bytes);
@@ -334,16 +371,13 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
             return METAFORK_ENOMEM;
         }
         all->at = (metafork_resident *)grown;
-        (void)metafork_include(&added.host_newer, metafork_whole(&added));
+        added.fresh = metafork_is_fresh(all, start, bytes);
+        if (!added.fresh) (void)metafork_include(&added.host_newer, metafork_whole(&added));
         one = &all->at[all->count++];
         *one = added;
     }
     one->in_use = true;
     return METAFORK_OK;
-}
-
-static inline bool metafork_overlap(uintptr_t left, int64_t left_bytes, uintptr_t right, int64_t right_bytes) {
-    return left_bytes > 0 && right_bytes > 0 && left < right + (uintptr_t)right_bytes && right < left + (uintptr_t)left_bytes;
 }
 
 enum { METAFORK_MOST_ARRAYS = 64 };
@@ -430,6 +464,7 @@ static inline void metafork_written(const void *host, int64_t bytes, const metaf
     metafork_resident *const one = bytes > 0 ? metafork_holding(metafork_residents_of_thread(), (uintptr_t)host, bytes) : NULL;
     if (one == NULL || !effect->written) return;
     const metafork_rows part = metafork_part(one, (uintptr_t)host, bytes);
+    metafork_spoil(metafork_residents_of_thread(), (uintptr_t)host, bytes);
     for (int i = 0; i < effect->sure.count; i++) {
         metafork_device_wrote(one, metafork_moved(effect->sure.at[i], part.first));
         (void)metafork_include(&one->own, metafork_moved(effect->sure.at[i], part.first));
@@ -450,6 +485,7 @@ static inline void metafork_touch_part(metafork_resident *one, metafork_rows par
 METAFORK_DEFINITION void metafork_touch_all(int how) {
     metafork_residents *all = metafork_residents_of_thread();
     if (how == METAFORK_UPDATES) all->told = false; /* code that is not followed may come */
+    if ((how & METAFORK_WRITES) != 0) metafork_spoil_all(all);
     for (int i = 0; i < all->count && (how & METAFORK_READS) != 0; i++) metafork_begin_fetch(&all->at[i], metafork_whole(&all->at[i]));
     for (int i = 0; i < all->count; i++) {
         metafork_settled(&all->at[i]);
@@ -461,6 +497,7 @@ METAFORK_DEFINITION void metafork_touch_all(int how) {
 METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, long long bytes, int how) {
     metafork_residents *all = metafork_residents_of_thread();
     if (bytes <= 0) return;
+    if ((how & METAFORK_WRITES) != 0) metafork_spoil(all, (uintptr_t)start + (uintptr_t)offset, bytes);
     for (int i = 0; i < all->count; i++)
         metafork_touch_part(&all->at[i], metafork_part(&all->at[i], (uintptr_t)start + (uintptr_t)offset, bytes), how);
 }
@@ -468,6 +505,7 @@ METAFORK_DEFINITION void metafork_touch(const void *start, long long offset, lon
 /* Touch rows at an address: of each copy, what it has of them. */
 static inline void metafork_touch_rows(const void *start, metafork_rows rows, int how) {
     metafork_residents *all = metafork_residents_of_thread();
+    if ((how & METAFORK_WRITES) != 0) metafork_spoil(all, (uintptr_t)start + (uintptr_t)rows.first, metafork_hull(rows).width);
     for (int i = 0; i < all->count; i++) {
         metafork_resident *const one = &all->at[i];
         metafork_bytes parts;
@@ -573,12 +611,14 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
         if (!*frame) metafork_settle();
         return;
     }
+    metafork_spoil_all(all);
     (void)metafork_end_copies(all, true);
     metafork_at_rest(all);
 }
 
 METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
     metafork_residents *all = metafork_residents_of_thread();
+    metafork_spoil(all, (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
     for (int i = all->count - 1; i >= 0; i--) {
         const metafork_rows part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
         if (part.width == 0) continue;
@@ -592,13 +632,25 @@ METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
 METAFORK_C size_t metafork_usable_bytes(void *start) __asm__("malloc_usable_size") __attribute__((weak));
 
 METAFORK_DEFINITION void metafork_freed(const void *start) {
-    if (start == NULL || metafork_residents_of_thread()->count == 0) return;
+    const metafork_residents *const all = metafork_residents_of_thread();
+    if (start == NULL || (all->count == 0 && all->fresh_count == 0)) return;
     if (metafork_usable_bytes == NULL) {
         metafork_touch_all(METAFORK_UPDATES);
         return;
     }
     const struct metafork_local memory = {start, metafork_usable_bytes((void *)(uintptr_t)start)};
     metafork_forget(&memory);
+}
+
+METAFORK_DEFINITION void metafork_fresh(const void *start, long long bytes) {
+    metafork_residents *all = metafork_residents_of_thread();
+    if (bytes < 0 && start != NULL && metafork_usable_bytes != NULL) bytes = (long long)metafork_usable_bytes((void *)(uintptr_t)start);
+    if (start == NULL || bytes <= 0) return;
+    void *const grown = metafork_grown(all->fresh, all->fresh_count, &all->fresh_room, sizeof *all->fresh);
+    if (grown == NULL) return; /* it goes to the device then, which is right as well */
+    const metafork_memory one = {(uintptr_t)start, bytes};
+    all->fresh = (metafork_memory *)grown;
+    all->fresh[all->fresh_count++] = one;
 }
 
 METAFORK_DEFINITION void metafork_keep(const void *pointer) {

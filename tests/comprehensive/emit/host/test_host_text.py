@@ -113,17 +113,33 @@ STEPS_A = (
         ("for (int k = 0; k < B; k++) a[k] = 1;", STEPS_A.format(2) + "for (int k = 0; k < B; k++) a[k] = 1;"),
         ("for (int k = B; k; k--) a[k] = 1;", "metafork_touch((const void *)a, 0, metafork_size_a, 3); for"),
         ("marker();", "metafork_touch_all(3); marker();"),
+        (
+            "\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1;",
+            STEPS_A.format(2)[:-1] + "\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1;",
+        ),
+        (
+            "if (t)\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1;",
+            "if (t)\n{ " + STEPS_A.format(2)[:-1] + "\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1; }",
+        ),
+        (
+            '_Pragma("GCC ivdep") for (int k = 0; k < B; k++) a[k] = 1;',
+            STEPS_A.format(2) + '_Pragma("GCC ivdep") for (int k = 0; k < B; k++) a[k] = 1;',
+        ),
+        ("float *p = malloc(64); (void)p;", "*p = malloc(64); metafork_fresh((const void *)p, -1); (void)p;"),
+        (
+            "float *p; p = (float *)malloc(64); (void)p;",
+            "p = (float *)malloc(64); metafork_fresh((const void *)p, -1);",
+        ),
     ],
 )
 def test_host_code_announces_what_it_touches(tmp_path, before, announced):
-    header, host = texts("int marker(void);\n" + loop(before))
+    header, host = texts("#include <stdlib.h>\nint marker(void);\n" + loop(before))
     assert announced in host
     compiles(tmp_path, header, host)
 
 
-@pytest.mark.parametrize("before", ["\n#pragma GCC ivdep\n for (int k = 0; k < B; k++) a[k] = 1;", "WHAT_IS_THIS(t);"])
-def test_where_it_cannot_everything_comes_back(before):
-    _, host = texts(loop(before))
+def test_where_it_cannot_everything_comes_back():
+    _, host = texts(loop("WHAT_IS_THIS(t);"))
     assert "metafork_touch" not in host
     assert host.count("metafork_settle();") == 2
 
