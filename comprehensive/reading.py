@@ -2,13 +2,14 @@
 
 The file is parsed as it stands first.  Where it is refused because of pointers, they are taken as arrays without end,
 the greatest index of each is looked for (``metafork.analysis.extents``), and the file is parsed with the extents that
-follow.  Where one is not found, the refusal stands, and says why.
+are proved.  Where one is not, the refusal stands, and says why.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,8 +22,11 @@ from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, IntConst, Program
 from metafork.ir.rewriting import substitute
-from metafork.ir.translation_unit import Function, TranslationUnit
+from metafork.ir.translation_unit import Function, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
+
+if TYPE_CHECKING:
+    from metafork.analysis.extents.pointer_extents import Unknown
 
 ENDLESS = 1 << 40
 """The extent of a pointer while its own is looked for."""
@@ -60,7 +64,7 @@ class _Read(Struct):
 
     given: dict[str, Mapping[str, str]] = field(default_factory=dict)
     here: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    unknown: list[tuple[Span, Mapping[str, str]]] = field(default_factory=list)
+    unknown: list[tuple[Span, Mapping[str, Unknown]]] = field(default_factory=list)
 
     def extent(self, function: str, name: str, schedule: int | None) -> str | None:
         """Return the extent of a parameter, or of a variable at a schedule."""
@@ -70,23 +74,29 @@ class _Read(Struct):
 
 def _extents(unit: TranslationUnit) -> _Read:
     """Return the extents of pointers, and why others have none."""
-    from metafork.analysis.extents.pointer_extents import extents_of  # few files have pointers without an extent
+    # few files have pointers without an extent
+    from metafork.analysis.extents.pointer_extents import Unknown, extents_of
 
     result = _Read()
     for function in unit.functions:
-        programs = [one.program for one in unit.schedules if one.function == function.name]
+        schedules = [one for one in unit.schedules if one.function == function.name]
+        programs = [one.program for one in schedules]
         endless = {name: one for each in programs for name, one in _endless(each, function, given=True).items()}
         ranks = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
         unfit = {
-            name: f"`{name}` leads to rows of another array"
+            name: Unknown(f"`{name}` leads to rows of another array")
             for name, one in endless.items()
             if len(one.extents) > ranks.get(name, 1 + bool(one.members))
         }
         variables = {name for each in programs for name in _endless(each, function, given=False)}
-        unfit |= {name: f"another variable is called `{name}` too" for name in variables & endless.keys()}
+        unfit |= {name: Unknown(f"another variable is called `{name}` too") for name in variables & endless.keys()}
+        hidden = {one.name for each in programs for one in each.derived}  # a local may have a parameter's name
         names = [one.name for one in function.values if one.type is not None and one.type.integer]
+        names = [name for name in names if name not in hidden]
         derived = _derived(programs, names)
-        given = extents_of(programs, [name for name in endless if name not in unfit], [*names, *derived])
+        fit = [name for name in endless if name not in unfit]
+        least = _least(function)
+        given = extents_of(programs, fit, [*names, *derived], _beside(unit, function, schedules), least)
         result.given[function.name] = {name: _written_out(text, derived) for name, text in given.known.items()}
         untold = dict(given.unknown)
         told, failed = set[str](), set[str]()
@@ -99,12 +109,13 @@ def _extents(unit: TranslationUnit) -> _Read:
             names += [one.name for one in program.derived]
             here = dict[str, str]()
             if own := _endless(program, function, given=False):
-                found = extents_of([program], own, names, within=True)
+                found = extents_of([program], own, names)
                 here |= found.known
                 if found.unknown:
                     result.unknown.append((schedule.span, found.unknown))
-            # Parameters without an extent in parameters are what variables are.
-            if left := sorted(_endless(program, function, given=True).keys() & untold.keys()):
+            # Parameters without one extent in parameters are what variables are.
+            other = {name for name, why in untold.items() if why.other or len(programs) > 1}
+            if left := sorted(_endless(program, function, given=True).keys() & other):
                 found = extents_of([program], left, names)
                 here |= found.known
                 told |= found.known.keys()
@@ -124,6 +135,40 @@ def _endless(program: Program, function: Function, *, given: bool) -> dict[str, 
         for one in program.arrays
         if one.extents[0] == _ENDLESS and (one.span.start in head) == given
     }
+
+
+def _beside(unit: TranslationUnit, function: Function, schedules: Sequence[Schedule]) -> list[list[int]]:
+    """Return for each schedule of a function those that run whenever it does, with the same parameters.
+
+    These stand in one block of it, and between them nothing that may leave that block or give parameters values.
+    """
+    text, body = unit.source.text, function.body
+    together = list(range(len(schedules)))
+    for number in range(1, len(schedules)):
+        one, other = schedules[number - 1], schedules[number]
+        between = _COMMENTS.sub(" ", text[one.span.end : other.span.start])
+        names = {parameter.name for each in (one, other) for parameter in each.program.parameters}
+        alone = any(
+            _BEHIND_A_HEAD.search(_COMMENTS.sub(" ", text[body.start : each.span.start])) for each in (one, other)
+        )
+        changed = any(
+            re.search(rf"[&+-]\s*{name}\b|\b{name}\s*(?:[-+*/%&|^]|<<|>>)?=|\b{name}\s*(?:\+\+|--)", between)
+            for name in names
+        )
+        if one.span == other.span or not (alone or changed or _LEAVES.search(between)):
+            together[number] = together[number - 1]
+    return [[other for other, group in enumerate(together) if group == own] for own in together]
+
+
+def _least(function: Function) -> dict[str, int]:
+    """Return how many elements parameters have at least: 4, if one is ``x[static 4]``."""
+    found = ((one.name, re.search(r"\[\s*static\s+(\d+)\s*\]", one.declaration)) for one in function.parameters)
+    return {name: int(number[1]) for name, number in found if number is not None}
+
+
+_COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|^[ \t]*#[^\n]*", re.DOTALL | re.MULTILINE)
+_BEHIND_A_HEAD = re.compile(r"(?:[):]|\belse|\bdo)\s*$")
+_LEAVES = re.compile(r"[{}]|\b(?:if|else|for|while|do|switch|case|default|return|goto|break|continue)\b")
 
 
 def _derived(programs: Sequence[Program], names: Collection[str]) -> dict[str, str]:
@@ -174,8 +219,16 @@ def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping
     return replace(one, reason=f"{one.reason} These are what accesses say: {said}.", way_out=way_out)
 
 
-def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, str]]]) -> Diagnostic | None:
+def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, Unknown]]]) -> Diagnostic | None:
     """Return the refusal of a pointer with the reason why its extent is not known; ``None`` where it is."""
-    here = [why for span, why in unknown if span.start <= one.span.start < span.end]
-    why = next((why for whys in here for name, why in whys.items() if f"`{name}`" in one.message), None)
-    return None if why is None else replace(one, reason=f"{one.reason} Its accesses do not say how many: {why}.")
+    here = [whys for span, whys in unknown if span.start <= one.span.start < span.end]
+    found = next(((name, why) for whys in here for name, why in whys.items() if f"`{name}`" in one.message), None)
+    if found is None:
+        return None
+    name, unknown_ = found
+    way_out = one.way_out
+    if unknown_.most:
+        way_out = (
+            f"if it has as many elements in each launch, say so: `#pragma metafork extents({name}[{unknown_.most}])`."
+        )
+    return replace(one, reason=f"{one.reason} Its accesses do not say how many: {unknown_.why}.", way_out=way_out)

@@ -17,7 +17,7 @@ def test_each_folder_of_code_has_tests_in_a_folder_of_the_same_path():
     folders = {path.parent.relative_to(ROOT) for path in modules(*CODE) if path.name != "__init__.py"}
     assert len(folders) > 40
     bare = {folder.as_posix() for folder in folders if not any((ROOT / "tests" / folder).glob("test_*.py"))}
-    assert bare - {"metafork/analysis/extents"} == set()
+    assert bare == set()
 
 
 def test_no_module_imports_from_a_module_of_tests():

@@ -59,7 +59,8 @@ class Prover:
     """Proves polynomial constraints from premises in which every symbol is a non-negative integer.
 
     ``quotients`` are the derived symbols that the premises define; ``effort`` bounds each question in Z3's own units;
-    ``answers`` are those that Z3 has given already, to other provers too.
+    ``answers`` are those that Z3 has given already, to other provers too; ``points`` are some that satisfy the
+    premises, looked for where none are given.
     """
 
     def __init__(
@@ -68,15 +69,17 @@ class Prover:
         quotients: Iterable[DerivedSymbol] = (),
         effort: int = EFFORT,
         answers: Answers | None = None,
+        points: Sequence[Mapping[str, int]] | None = None,
     ) -> None:
         self.premises = tuple(dict.fromkeys(premises))
         self.quotients = tuple(quotients)
         self.effort = effort
         self._answers = Answers() if answers is None else answers
         self._cache: dict[Constraint, Proof] = {}
+        self._shown: dict[Constraint, bool] = {}
         self._positivity = Positivity(self.premises, self.quotients)
         self._rooms: list[Polynomial] | None = None
-        self._points: list[dict[str, int]] | None = None
+        self._points = points
         self._within: dict[tuple[Polynomial, Polynomial, Counters], tuple[bool, bool]] = {}
 
     def proves(self, goal: Constraint | Iterable[Constraint]) -> Proof:
@@ -109,9 +112,27 @@ class Prover:
             self._within[question] = stays_within(value, extent, counters, self, self.derives)
         return self._within[question]
 
-    def with_premises(self, more: Iterable[Constraint]) -> Prover:
-        """Return a prover with further premises."""
-        return Prover((*self.premises, *more), self.quotients, self.effort, self._answers)
+    def shows(self, goal: Constraint | Iterable[Constraint]) -> bool:
+        """Say whether the goal is proved; for what is not, no counterexample is looked for."""
+        if not isinstance(goal, Constraint):
+            return all(map(self.shows, goal))
+        if goal not in self._shown:
+            if goal.relation == "==":
+                self._shown[goal] = self.shows((at_most(goal.left, goal.right), at_most(goal.right, goal.left)))
+            else:
+                self._shown[goal] = self._certified(goal) or (
+                    self._failing_sample(goal) is None and (self._chained(goal) or self._refuted(goal))
+                )
+        return self._shown[goal]
+
+    def with_premises(
+        self,
+        more: Iterable[Constraint],
+        quotients: Iterable[DerivedSymbol] = (),
+        points: Sequence[Mapping[str, int]] | None = None,
+    ) -> Prover:
+        """Return a prover with further premises, which may define further quotients."""
+        return Prover((*self.premises, *more), (*self.quotients, *quotients), self.effort, self._answers, points)
 
     def consistent(self) -> bool | None:
         """Say whether the premises have a solution; ``None`` where that is not known."""
@@ -162,12 +183,15 @@ class Prover:
     def _by_solver(self, goal: Constraint) -> Proof:
         if self._chained(goal):
             return PROVED
-        if self._answers.refuted_over_reals(self._relevant(goal), goal, self.effort):
+        if self._refuted(goal):
             return PROVED
         point = self._answers.counterexample(self.premises, goal, self.effort)
         if point is not None:
             return Proof(Verdict.NO, point)
         return Proof(Verdict.UNKNOWN, None, f"neither proved nor refuted: {goal}")
+
+    def _refuted(self, goal: Constraint) -> bool:
+        return self._answers.refuted_over_reals(self._relevant(goal), goal, self.effort)
 
     def _chained(self, goal: Constraint) -> bool:
         """Look for a proof by premises that are added up, which takes far less than to load Z3."""
@@ -246,9 +270,11 @@ Question: TypeAlias = tuple[tuple[Constraint, ...], Constraint, int]
 class Answers(Struct):
     """Z3's answers of one run, and sample points: several provers ask the same question, and it is put once.
 
-    Each question has a context of its own: what Z3 was asked before does not change its answer.
+    Each question has a context of its own: what Z3 was asked before does not change its answer.  Only the first
+    ``most`` proofs are looked for.
     """
 
+    most: int | None = None
     _refuted: dict[Question, bool] = field(default_factory=dict)
     _points: dict[Question, Mapping[str, int] | None] = field(default_factory=dict)
     _samples: dict[tuple[tuple[Constraint, ...], tuple[DerivedSymbol, ...]], list[dict[str, int]]] = field(
@@ -264,6 +290,8 @@ class Answers(Struct):
     def refuted_over_reals(self, *question: *Question) -> bool:
         """Say whether the premises with the negation of the goal are shown to have no real solution."""
         if question not in self._refuted:
+            if self.most is not None and len(self._refuted) >= self.most:
+                return False
             self._refuted[question] = _refuted_over_reals(*question)
         return self._refuted[question]
 

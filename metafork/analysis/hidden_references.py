@@ -21,7 +21,7 @@ from metafork.analysis.facts import Facts, Scope, assigned_scalars
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.intervals import Interval, loop_intervals, never_grows, stored_interval
 from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
-from metafork.analysis.references import Guard, Reference, ReferenceWalk, left_early
+from metafork.analysis.references import Guard, Reference, ReferenceWalk, breaks, left_early
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
@@ -42,12 +42,14 @@ def references_with_hidden(
     program: Program, facts: Facts
 ) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], HiddenValues]:
     """Return the accesses, the quotients in conditions that the facts do not define, and the hidden values."""
-    walk = _Walk(facts)
+    walk = HiddenWalk(facts)
     found = tuple(walk.program(program))
     return found, tuple(walk.quotients[len(facts.derived) :]), walk.hidden
 
 
-class _Walk(ReferenceWalk):
+class HiddenWalk(ReferenceWalk):
+    """One walk over a program; a fresh object each time."""
+
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.hidden = HiddenValues()
@@ -55,6 +57,7 @@ class _Walk(ReferenceWalk):
         self._rounds = 0
 
     def program(self, program: Program) -> Iterator[Reference]:
+        """Yield the accesses of a program, in evaluation order."""
         for argument in program.values:
             if argument.type.integer and self._scope.values.get(argument.name) is None:
                 low = None if argument.type.signed else 0
@@ -146,6 +149,7 @@ class _Walk(ReferenceWalk):
     def _rounds_of(self, condition: Expr, body: tuple[Stmt, ...], step: tuple[Stmt, ...]) -> Iterator[Reference]:
         """Walk a loop in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
         bounded, self._bounded = self._bounded, False
+        unsaid = self._unsaid
         outer, everything = self._scope, (*body, *step)
         start = dict(outer.values)
         added = self._added_each_round(body, step, condition)
@@ -155,23 +159,26 @@ class _Walk(ReferenceWalk):
         if added:
             self._rounds += 1
             kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-            rounds = LoopRange(f"round {self._rounds}", None, kind, dense=False)
+            rounds = LoopRange(f"round {self._rounds}", None, kind)
             self._loops.append(rounds)
             self._scope.ranges.enter(rounds.var, None)
             for name, each in added.items():
                 before = start[name]
                 assert before is not None
                 self._scope.values[name] = before + each * Polynomial.symbol(rounds.var)
+        self._unsaid = unsaid + 1
         yield from self._reads(condition)
-        self._guards.append(Guard(condition, True, meaning(self._scope, condition, True)))
+        self._unsaid = unsaid + breaks(body)
+        self._guards.append(Guard(condition, True, meaning(self._scope, condition, True), lasts=True))
         self._scope.ranges.assume(self._guards[-1].constraints)
         yield from self._body(body)
         self._guards.pop()
+        self._unsaid = unsaid + 1
         for stmt in step:
             yield from self._statement(stmt)
         del self._loops[depth:]
         self._scope = outer
-        self._bounded = bounded
+        self._bounded, self._unsaid = bounded, unsaid
 
     def _added_each_round(
         self, body: tuple[Stmt, ...], step: tuple[Stmt, ...], condition: Expr

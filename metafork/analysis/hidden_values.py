@@ -193,12 +193,20 @@ class HiddenValues:
         return self._of_one_division(inner[0], inner[1] * divisor)
 
     def _digit(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial | None:
-        """Return the quotient of a remainder by a factor of its divisor: ``p % (h*w) / w`` is ``p / w - h*(p / (h*w))``."""
+        """Return the quotient of a remainder by a factor of its divisor.
+
+        ``p % (h*w) / w`` is ``p / w - h*(p / (h*w))``.
+        """
         for name in sorted(value.symbols & self._divided.keys()):
             dividend, whole = self._divided[name]
             factor = whole.divide_exactly(divisor)
             outer = Polynomial.symbol(name)
-            if factor is None or not has_whole_coefficients(factor) or whole == divisor or value != dividend - whole * outer:
+            if (
+                factor is None
+                or not has_whole_coefficients(factor)
+                or whole == divisor
+                or value != dividend - whole * outer
+            ):
                 continue
             inner = self._whole_part(scope, dividend, divisor)
             if inner.only_symbol and inner != outer:

@@ -57,7 +57,7 @@ from metafork.ir.rewriting import private_arrays
 class Guard(Struct, frozen=True):
     """A condition that held (or, with ``truth`` false, did not) where an access stands, and what it says.
 
-    ``lasts``: it held in all iterations of the loop around it until then, which it ends otherwise.
+    ``lasts``: it held in all iterations of the loop around it until then, for it ends the loop otherwise.
     """
 
     condition: Expr
@@ -96,7 +96,8 @@ class Reference(Struct, frozen=True):
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
     (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
     the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
-    ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.
+    ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.  A
+    ``certain`` one is made in exactly those iterations of its loops that the guards allow.
     """
 
     element: Element
@@ -111,6 +112,7 @@ class Reference(Struct, frozen=True):
     clamped: tuple[int, ...] = ()
     wrapped: tuple[int, ...] = ()
     atomic: str = ""
+    certain: bool = False
 
     @property
     def distances(self) -> tuple[tuple[int, LoopRange], ...]:
@@ -197,6 +199,8 @@ class ReferenceWalk:
         self._loops: list[LoopRange] = []
         self._guards: list[Guard] = []
         self._bounded = True
+        self._unsaid = 0
+        """Reasons to leave an access out that no guard shows: jumps, and loops whose iterations are not known."""
         self._phase: int | None = None
         self._phases = 0
         self._order = 0
@@ -226,15 +230,18 @@ class ReferenceWalk:
         self._scope.ranges.assume(loop.inside)
 
     def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        bounded, depth, guards = self._bounded, len(self._loops), len(self._guards)
+        bounded, unsaid, depth, guards = self._bounded, self._unsaid, len(self._loops), len(self._guards)
         for stmt in body:
             stays = self._stays(stmt)
             yield from self._statement(stmt)
             if left_early((stmt,)):
                 self._bounded = False
+                self._unsaid += 0 if stays else 1
+            if any(one.lasts for one in stays):
+                self._unsaid -= breaks((stmt,))
             self._guards += stays
         del self._loops[depth:], self._guards[guards:]
-        self._bounded = bounded
+        self._bounded, self._unsaid = bounded, unsaid
 
     def _stays(self, stmt: Stmt) -> list[Guard]:
         """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
@@ -383,21 +390,27 @@ class ReferenceWalk:
             step = (loop.step,) if loop.step is not None else ()
             yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
             return
-        outer, bounded = self._scope, self._bounded
+        outer, bounded, unsaid = self._scope, self._bounded, self._unsaid
         self._scope = outer.copy()
         self._enter(counted.range, counted.variable)
         if loop.condition is not None:
-            yield from self._reads(loop.condition)
+            yield from self._tested(loop.condition)
         if counted.left_early or breaks(loop.body):
             self._bounded = False  # iterations after the one that leaves do not happen
+        self._unsaid += counted.left_early + breaks(loop.body)
         yield from self._body(loop.body)
-        self._bounded = bounded
+        self._bounded, self._unsaid = bounded, unsaid
         self._loops.pop()
         self._scope = outer
         outer.bind(counted.variable, None)
 
+    def _tested(self, condition: Expr) -> Iterator[Reference]:
+        """Yield what the condition of a counted loop reads."""
+        return self._reads(condition)
+
     def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
         bounded, self._bounded = self._bounded, False
+        self._unsaid += 1
         self._forget(body, assigned_scalars(body))
         outer = self._scope
         self._scope = outer.copy()
@@ -405,6 +418,7 @@ class ReferenceWalk:
         yield from self._body(body)
         self._scope = outer
         self._bounded = bounded
+        self._unsaid -= 1
 
     def _reads(self, expr: Expr) -> Iterator[Reference]:
         match expr:
@@ -469,6 +483,7 @@ class ReferenceWalk:
             tuple(distances),
             tuple(turns),
             atomic,
+            not self._unsaid,
         )
 
 
@@ -507,14 +522,20 @@ def left_early(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def breaks(body: tuple[Stmt, ...]) -> bool:
-    """Say whether a ``break`` belongs to the loop with this body."""
-    return any(
-        isinstance(stmt, Break)
-        or (isinstance(stmt, If) and (breaks(stmt.then) or breaks(stmt.otherwise)))
-        or (isinstance(stmt, Phase) and breaks(stmt.body))
-        for stmt in body
-    )
+def breaks(body: tuple[Stmt, ...]) -> int:
+    """Return how many ``break``s belong to the loop with this body."""
+    found = 0
+    for stmt in body:
+        match stmt:
+            case Break():
+                found += 1
+            case If(then=then, otherwise=otherwise):
+                found += breaks(then) + breaks(otherwise)
+            case Phase(body=inner):
+                found += breaks(inner)
+            case _:
+                pass
+    return found
 
 
 def _assigned_name(stmt: Assign) -> str:

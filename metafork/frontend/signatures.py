@@ -122,7 +122,7 @@ class Signatures(Struct, frozen=True):
                         variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
                     variables[name] = variable
                 continue
-            variable = declared(declarator, scope.typedefs, 0)
+            variable = declared(_without_least(declarator, variables), scope.typedefs, 0)
             variable.is_parameter = True
             if variable.name in variables:
                 self.reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
@@ -180,6 +180,14 @@ _CHANGING_MEMBERS = (
 
 def _has_member(tokens: Sequence[Token], name: str) -> bool:
     return any(one.text == name and after.text == "->" for one, after in pairwise(tokens))
+
+
+def _without_least(declarator: syntax.Declarator, parameters: Mapping[str, Variable]) -> syntax.Declarator:
+    """Return a parameter without its first extent where that is the least one, ``[static 1]``, in no parameter."""
+    first, *rest = declarator.type.extents or (None,)
+    if "static" not in declarator.type.storage or first is None or syntax.names_in(first) & parameters.keys():
+        return declarator
+    return replace(declarator, type=replace(declarator.type, extents=(None, *rest)))
 
 
 def parameter_array(

@@ -346,7 +346,15 @@ class UnitParser:
         known = replace(known, declared=known.declared | structure.types)
         host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
-        pragmas = (one.rest for one in preprocessed.directives if one.word == "pragma")
+        # Our own say nothing about other functions.
+        ends = (token.span.end for token in preprocessed.tokens if token.text in ("}", ";"))
+        first = max((end for end in ends if end <= span.start), default=0)
+        pragmas = (
+            one.rest
+            for one in preprocessed.directives
+            if one.word == "pragma"
+            if first <= one.span.start < span.end or one.rest.split()[:1] != ["metafork"]
+        )
         host.in_pragmas = frozenset(word for text in pragmas for word in re.findall(r"\w+", text))
         for message, place in host.mistakes:
             self._reporter.error("MF0010", place, message)

@@ -1,18 +1,16 @@
-"""Accesses whose index has several forms, each as an access of its own: to find out what they may touch, not to run.
+"""Accesses whose index chooses between values, each value as an access of its own: to find out what they touch.
 
 ``before --> after``::
 
-    int up = i == 0 ? 0 : i - 1, right = (j + 1) % m;
-    s += a[up * m + right];
+    int up = i == 0 ? 0 : i - 1;
+    s += c ? a[up] : 1;
     -->
-    for (int turn = 0; turn < m; turn++)
-      if (i == 0) float probe = a[0 * m + turn];
-      else float probe = a[(i - 1) * m + turn];
-    s += 0;
+    if (c) if (i == 0) float probe = a[0]; else float probe = a[i - 1];
+    s += c ? unknown : 1;
 
-Locals are written out that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with
-or without an ``else``.  A remainder is any number below the divisor, and a choice is either side under its condition;
-what else decides whether the access is made is left out, so that more may be touched, never less.
+The program behind it, which is not to be run, touches the same elements in the same iterations.  Locals are written out
+that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with or without an ``else``.
+``do S while (c)`` becomes ``S`` and ``while (c) S``.
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from typing import assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
@@ -53,83 +52,101 @@ class _Cases(Struct):
                 changes[again.local.name] += again.assignments
         for stmt in body:
             changed = self.statement(stmt, known)
-            result += [*self.probes, changed]
+            result += [*self.probes, *changed]
             self.probes.clear()
             again = _change(stmt)
             if again is not None and again.local.name in known:
-                value = substitute(again.value, known)
-                known[again.local.name] = value
-                if sum(1 for _ in ir.walk_expression(value)) > MOST_WRITTEN_OUT:
-                    del known[again.local.name]
-            elif isinstance(stmt, ir.Declare) and stmt.value and self.assigned[stmt.name] == 1 + changes[stmt.name]:
-                known[stmt.name] = _as(stmt.type, substitute(stmt.value, known))
+                known |= self.kept(again.local.name, substitute(again.value, known))
+            elif isinstance(stmt, ir.Declare) and self.assigned[stmt.name] == 1 + changes[stmt.name]:
+                value = self.unknown(stmt.type) if stmt.value is None else stmt.value
+                known |= self.kept(stmt.name, _as(stmt.type, substitute(value, known)))
         return tuple(result)
 
-    def statement(self, stmt: ir.Stmt, known: Mapping[str, ir.Expr]) -> ir.Stmt:
+    def kept(self, name: str, value: ir.Expr) -> Mapping[str, ir.Expr]:
+        """Return what a local is: its value, where that is short and of what stays, not known where it was read."""
+        value = map_expression(value, lambda part: self.unknown(part.type) if _reads(part) else None)
+        parts = list(ir.walk_expression(value))
+        stays = all(self.assigned[one.name] <= 1 for one in parts if isinstance(one, ir.Var))
+        return {name: value if stays and len(parts) <= MOST_WRITTEN_OUT else self.unknown(value.type)}
+
+    def unknown(self, type_: ScalarType) -> ir.Var:
+        """Return a value of which nothing is known."""
+        return ir.Var(self.fresh("unknown"), type_)
+
+    def statement(self, stmt: ir.Stmt, known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
         """Return a statement without the accesses that have several forms; those are put down as probes."""
-
-        def read(expr: ir.Expr) -> ir.Expr:
-            return map_expression(expr, lambda part: self.probed(part, known))
-
+        read = partial(self.read, known=known)
         match stmt:
             case ir.Declare(value=value):
-                return stmt if value is None else replace(stmt, value=read(value))
+                return (stmt if value is None else replace(stmt, value=read(value)),)
             case ir.Assign(target=target, value=value):
-                value = read(value)
-                if isinstance(target, ir.Element) and (other := self.probed(target, known)) is not None:
-                    return ir.Declare(self.fresh("probe"), target.type, ir.binary("+", other, value))
-                return replace(stmt, value=value)
+                written = read(target)
+                assert isinstance(written, ir.Var | ir.Element)
+                return (replace(stmt, target=written, value=read(value)),)
             case ir.If(condition=condition, then=then, otherwise=otherwise):
                 condition = read(condition)
                 before, self.probes = self.probes, []
                 stmt = replace(stmt, condition=condition, then=self.body(then, known))
                 stmt = replace(stmt, otherwise=self.body(otherwise, known))
                 self.probes = before
-                return stmt
+                return (stmt,)
+            case ir.While(condition=ir.IntConst(), body=(*first, ir.If(condition=ends, then=(ir.Break(),)))) if not (
+                left_early(tuple(first))
+            ):
+                again = ir.While(ir.Unary("!", ends, ir.INT), tuple(first))
+                return (*self.body(tuple(first), known), replace(again, body=self.body(again.body, known)))
             case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
-                return replace(stmt, body=self.body(inner, known))
+                return (replace(stmt, body=self.body(inner, known)),)
             case ir.Break() | ir.Continue() | ir.Barrier() | ir.BlockArray() | ir.PrivateArray():
-                return stmt
+                return (stmt,)
             case _:
                 assert_never(stmt)
 
-    def probed(self, part: ir.Expr, known: Mapping[str, ir.Expr]) -> ir.Expr | None:
+    def read(self, expr: ir.Expr, known: Mapping[str, ir.Expr], where: tuple[ir.Expr, ...] = ()) -> ir.Expr:
+        """Return an expression without the accesses that have several forms; it is evaluated ``where`` these hold."""
+
+        def changed(part: ir.Expr) -> ir.Expr | None:
+            match part:
+                case ir.Element():
+                    return self.probed(part, known, where)
+                case ir.Binary(op="&&" | "||", left=left, right=right):
+                    holds = left if part.op == "&&" else ir.Unary("!", left, ir.INT)
+                    left = self.read(left, known, where)
+                    return replace(part, left=left, right=self.read(right, known, (*where, holds)))
+                case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
+                    return replace(
+                        part,
+                        condition=self.read(condition, known, where),
+                        then=self.read(then, known, (*where, condition)),
+                        otherwise=self.read(otherwise, known, (*where, ir.Unary("!", condition, ir.INT))),
+                    )
+                case _:
+                    return None
+
+        return map_expression(expr, changed)
+
+    def probed(self, part: ir.Element, known: Mapping[str, ir.Expr], where: tuple[ir.Expr, ...]) -> ir.Expr | None:
         """Put an access down as a probe where its index has several forms; return what stands in its place then."""
-        if not isinstance(part, ir.Element) or part.array not in self.arrays:
-            return None
         written = substitute(part, known)
         assert isinstance(written, ir.Element)
-        if not any(_splits(one) for index in written.indices for one in ir.walk_expression(index)):
+        reads = any(_reads(one) for index in part.indices for one in ir.walk_expression(index))
+        if part.array not in self.arrays or reads or not _has_choices(written.indices[0]):
             return None
-        turns: list[tuple[ir.Var, ir.Expr]] = []
-
-        def any_turn(expr: ir.Expr) -> ir.Expr | None:
-            if not isinstance(expr, ir.Binary) or expr.op != "%":
-                return None
-            turn = ir.Var(self.fresh("turn"), expr.type)
-            turns.append((turn, expr.right))
-            return turn
-
-        (index,) = (map_expression(one, any_turn) for one in written.indices)
-        if any(isinstance(one, ir.Element | ir.Call) for one in ir.walk_expression(index)):
-            return None
-        probe = self.cases(replace(written, indices=(index,)))
-        for turn, period in turns:
-            one = ir.IntConst(1)
-            start = ir.Declare(turn.name, turn.type, ir.IntConst(0))
-            probe = ir.For(start, ir.binary("<", turn, period), ir.Assign(turn, "+", one), (probe,))
+        probe = self.cases(written)
+        for condition in reversed(where):
+            probe = ir.If(condition, (probe,), ())
         self.probes.append(probe)
-        return ir.Cast(part.type, ir.IntConst(0))
+        return self.unknown(part.type)
 
     def cases(self, element: ir.Element) -> ir.Stmt:
-        """Return an access under the conditions of the choices in its index."""
-        (index,) = element.indices
+        """Return an access under the conditions of the choices in its first index."""
+        index, *inner = element.indices
         choices = (one for one in ir.walk_expression(index) if isinstance(one, ir.Conditional))
         choice = next((one for one in choices if not _has_choices(one.condition)), None)
         if choice is None:
             return ir.Declare(self.fresh("probe"), element.type, element)
         then, otherwise = (
-            self.cases(replace(element, indices=(map_expression(index, partial(_instead, choice, side)),)))
+            self.cases(replace(element, indices=(map_expression(index, partial(_instead, choice, side)), *inner)))
             for side in (choice.then, choice.otherwise)
         )
         return ir.If(choice.condition, (then,), (otherwise,))
@@ -165,25 +182,41 @@ def _as(type_: ScalarType, value: ir.Expr) -> ir.Expr:
 
 
 def _instead(choice: ir.Expr, side: ir.Expr, part: ir.Expr) -> ir.Expr | None:
-    return side if part == choice else None
+    return _as(choice.type, side) if part == choice else None
 
 
 def _has_choices(expr: ir.Expr) -> bool:
-    return any(isinstance(one, ir.Conditional) for one in ir.walk_expression(expr))
+    return any(map(_chooses, ir.walk_expression(expr)))
 
 
-def _splits(expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Conditional) or (isinstance(expr, ir.Binary) and expr.op == "%")
+def _reads(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Element | ir.Call)
+
+
+def _chooses(expr: ir.Expr) -> bool:
+    return isinstance(expr, ir.Conditional)
 
 
 def with_cases(program: ir.Program, arrays: Collection[str]) -> ir.Program:
-    """Return a program that touches at least the elements of some one-dimensional arrays that a program does."""
+    """Return a program that touches the elements of some one-dimensional arrays that a program does."""
     assigned: Counter[str] = Counter()
-    for stmt in ir.walk_statements(program.body):
-        match stmt:
-            case ir.Declare(name=name) | ir.Assign(target=ir.Var(name=name)):
-                assigned[name] += 1
-            case _:
-                pass
+
+    def count(body: tuple[ir.Stmt, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case ir.Declare(name=name) | ir.Assign(target=ir.Var(name=name)):
+                    assigned[name] += 1
+                case ir.If(then=then, otherwise=otherwise):
+                    count((*then, *otherwise))
+                case ir.For(init=init, body=inner):
+                    if isinstance(init, ir.Assign):
+                        count((init, init))  # it may have another value in front of the loop
+                    count(inner)
+                case ir.While(body=inner) | ir.Phase(body=inner):
+                    count(inner)
+                case _:
+                    pass
+
+    count(program.body)
     cases = _Cases(arrays, set(names_of(program)), assigned)
     return replace(program, body=cases.body(program.body, {}))

@@ -1,175 +1,224 @@
-"""Whether an index is reached, the greatest or one below 0: iterations of a few small launches, one by one."""
+"""Whether an element is touched in every launch: proved, case by case, with iterations that touch it as witnesses.
+
+The launches of a program are a ``Region``: what holds of its parameters.  A witness serves those launches in which its
+conditions hold.  Where these are not proved, the launches in which one of them does not hold are a smaller region, for
+which there may be another witness; or nothing at all is touched there.  A few launches are gone through before
+anything is asked for, to find conditions that do not hold in one of them: that never proves anything.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from itertools import combinations
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
+from random import Random
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.analysis.extents.launches import Launch
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.loop_ranges import LoopRange
-from metafork.analysis.references import Guard, Reference
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
+from metafork.algebra.prover import Answers, Prover, sample_points
+from metafork.algebra.ranges import Box
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.extents.accesses import Access
+from metafork.analysis.extents.upper_bounds import Bounds
+from metafork.analysis.extents.witnesses import Witness, witnesses
 
-ITERATIONS = 8_000
-"""Most iterations of the loops around an access that are looked at in a launch."""
-
-BELOW = 4
-"""Indices below 0 that are looked for."""
-
-FARTHEST = 2 * 9
-"""Iterations of a loop whose number is not known."""
-
-
-def least(bounds: Sequence[Polynomial], points: Sequence[Launch]) -> tuple[Polynomial, ...]:
-    """Return the one or two polynomials that are the least of several in some launches, none where these are more."""
-    bounds = sorted(bounds, key=lambda bound: (_degree(bound), str(bound)))
-    values = {bound: [bound.evaluate(point) for point in points] for bound in bounds}
-    together = [min(column) for column in zip(*values.values(), strict=True)]
-    for some in (*combinations(bounds, 1), *combinations(bounds, 2)):
-        if [min(column) for column in zip(*(values[one] for one in some), strict=True)] == together:
-            return some
-    return ()
-
-
-def _degree(value: Polynomial) -> int:
-    return max((sum(exponent for _, exponent in mono) for mono in value.terms()), default=0)
+DEPTH = 3
+"""Conditions that are left open one in the other."""
+MOST_POINTS = 48
+"""Launches that are gone through."""
+MOST_WITNESSES = 24
+"""Witnesses of an access that are looked at."""
+MOST_ENDS = 16
+"""Launches, and of each first and last iterations of an access, that are looked at."""
+MOST_TRIED = 4
+"""Witnesses whose conditions are proved, a region."""
+MOST_PROVED = 12
+"""Witnesses whose conditions are proved, an index."""
+EFFORT = 100_000
+"""Z3's ``rlimit`` of one question."""
+NEVER = at_most(ONE, 0)
+FAR = 1_000_003
+"""What parameters are in some of the launches that are gone through."""
 
 
-def is_reached(
-    most: Sequence[Polynomial],
-    accesses: Sequence[Sequence[Reference]],
-    points: Sequence[Sequence[Launch]],
-    hidden: Sequence[HiddenValues],
-) -> bool:
-    """Say whether some access of programs to an array has as index the least of ``most`` in each of some launches.
+class Region(Struct, frozen=True):
+    """Launches: those whose parameters ``prover`` knows; ``points`` are some of them."""
 
-    ``hidden`` are what symbols of conditions stand for that are neither loops nor parameters, program by program.
-    """
-    for point in points:
-        everything = {name: value for launch in point for name, value in launch.items()}
-        value = min(one.evaluate(everything) for one in most)
-        touched = (
-            _touches(access, value, launch, values)
-            for some, launch, values in zip(accesses, point, hidden, strict=True)
-            for access in some
-        )
-        if not any(touched):
-            return False
-    return bool(points)
-
-
-def is_below_zero(
-    accesses: Sequence[Sequence[Reference]], points: Sequence[Sequence[Launch]], hidden: Sequence[HiddenValues]
-) -> bool:
-    """Say whether some access of programs to an array has one of the first indices below 0 in one of some launches."""
-    return any(
-        _touches(access, value, launch, values)
-        for point in points
-        for some, launch, values in zip(accesses, point, hidden, strict=True)
-        for access in some
-        for value in range(-BELOW, 0)
-    )
-
-
-def _touches(access: Reference, value: int | Fraction, values: Launch, hidden: HiddenValues) -> bool:
-    """Say whether an access has an index in a launch; the last iterations are looked at first, and not too many."""
-    (index,) = access.indices
-    assert index is not None
-    bound = set(values)
-    asked: list[tuple[LoopRange, list[_Condition]]] = []
-    left = [one for guard in access.guards for one in _Condition.parts(guard, hidden)]
-    for loop in access.loops:
-        bound.add(loop.var)
-        asked.append((loop, [one for one in left if one.of <= bound]))
-        left = [one for one in left if not one.of <= bound]
-    search = _Search(_at_least(index, access.loops, values), value)
-    for point in search.iterations(asked, dict(values)):
-        there = hidden.numbers(index.symbols, point)
-        if there is not None and index.evaluate(there) == value and all(one.holds(there) for one in left):
-            return True
-    return False
-
-
-class _Condition(Struct, frozen=True):
-    """A part of a guard: one of the ``cases`` holds, and did in all iterations before, where it ``lasts``.
-
-    ``names`` are its symbols, which are quotients of the symbols ``of`` which it is, or these; where there are any,
-    ``quotients`` knows them.
-    """
-
-    cases: Sequence[Sequence[Constraint]]
-    lasts: bool
-    names: frozenset[str]
-    of: frozenset[str]
-    quotients: HiddenValues | None
+    prover: Prover
+    points: tuple[Mapping[str, int], ...]
 
     @staticmethod
-    def parts(guard: Guard, hidden: HiddenValues) -> Iterator[_Condition]:
-        """Yield the conditions that together are a guard."""
-        for choice in guard.meaning.choices:
-            for cases in [[[one]] for one in choice[0]] if len(choice) == 1 else [choice]:
-                names = frozenset([name for case in cases for one in case for name in one.symbols])
-                behind = hidden.behind(names)
-                own = {name for one in behind for name in one.symbols}
-                of = frozenset([*names, *(name for one in behind for name in one.of)]) - own
-                yield _Condition(cases, guard.lasts, names, of, hidden if behind else None)
+    def of(premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol], near: Iterable[Constraint]) -> Region:
+        """Return a region, with points on either side of conditions of the program."""
+        prover = _with_factors(Prover(premises, quotients, EFFORT))
+        constants = {int(abs(c)) for one in near for c in one.difference.terms().values() if abs(c) > 1}
+        numbers = sorted({one + by for one in constants for by in (-1, 0, 1)} | {FAR})
+        first = sample_points(prover.premises, prover.quotients)
+        derived = {one.name for one in prover.quotients}
+        names = sorted({name for point in first for name in point} - derived)
+        changed = [{**point, name: number} for point in first for name in names for number in numbers]
+        some = Random(0).sample(changed, min(len(changed), 2 * MOST_POINTS))
+        points = [point for one in (*first, *some) for point in _evaluated(one, prover)][:MOST_POINTS]
+        return Region(prover.with_premises((), (), points), tuple(points))
 
-    def holds(self, values: Mapping[str, int]) -> bool:
-        """Say whether it is known to hold at a point."""
-        here = values if self.quotients is None else self.quotients.numbers(self.names, values)
-        return here is not None and any(all(one.holds(here) for one in case) for case in self.cases)
+    def narrowed(self, more: Iterable[Constraint], symbol: DerivedSymbol | None = None) -> Region:
+        """Return the launches in which more holds; or all of them, which have a ``symbol`` more, defined in them."""
+        more = tuple(more)
+        if symbol is not None:
+            known = tuple({**point, symbol.name: symbol.evaluate(point)} for point in self.points)
+            return Region(self.prover.with_premises(more, (symbol,), known), known)
+        points = tuple(point for point in self.points if all(one.holds(point) for one in more))
+        if self.points and not points:
+            points = tuple(sample_points((*self.prover.premises, *more), self.prover.quotients))
+        return Region(self.prover.with_premises(more, (), points), points)
+
+    def asking(self, most: int) -> Region:
+        """Return the same launches, about which Z3 is asked a few questions at most."""
+        prover = self.prover
+        answers = Answers(most)
+        return Region(Prover(prover.premises, prover.quotients, EFFORT, answers, self.points), self.points)
+
+    def proves(self, goal: Constraint) -> bool:
+        """Say whether something is proved for all launches."""
+        return self.prover.shows(goal)
+
+    def is_empty(self) -> bool:
+        """Say whether there is no such launch, as far as is proved."""
+        return not self.points and self.prover.shows(NEVER)
 
 
-def _at_least(index: Polynomial, loops: Sequence[LoopRange], values: Launch) -> Mapping[str, Polynomial]:
-    """Return by loop what an index is at least, in a launch, once the symbols up to this loop's are known.
+def _with_factors(prover: Prover) -> Prover:
+    """Return what knows, too, that dividends and all factors of a product are positive where these are."""
+    one = [symbol for symbol in prover.quotients if prover.shows(at_most(1, Polynomial.symbol(symbol.name)))]
+    least = {"floor": 0, "ceiling": 1}
+    pairs = [(least[each.kind] or each.operands[1], each.operands[0]) for each in one if each.kind in least]
+    more = [at_most(low - high, 0) for low, high in pairs]
+    box = Box((*prover.premises, *more))
+    more += [at_most(int(bound), Polynomial.symbol(name)) for name, bound in box.least.items() if bound >= 1]
+    return prover.with_premises(more)
 
-    The symbols are not below 0: terms with one that is not known yet are left out, where none of them is negative.
+
+def _evaluated(point: dict[str, int], prover: Prover) -> Iterator[Mapping[str, int]]:
+    """Yield a point with the values of its quotients, if it is one of a region."""
+    try:
+        for quotient in prover.quotients:
+            point[quotient.name] = quotient.evaluate(point)
+    except ZeroDivisionError:
+        return
+    if all(one.holds(point) for one in prover.premises):
+        yield point
+
+
+class Top(Struct, frozen=True):
+    """An access with what its index is at most."""
+
+    access: Access
+    bounds: Bounds
+
+    def is_made(self, region: Region) -> bool:
+        """Say whether the access may be made in some launch of a region."""
+        if any(self._is_made_at(point) for point in region.points[:MOST_ENDS]):
+            return True
+        more = (*self.access.conditions, *self.access.known)
+        return not region.prover.with_premises(more, self.access.quotients, ()).shows(NEVER)
+
+    def _is_made_at(self, point: Mapping[str, int]) -> bool:
+        """Say whether the access is made in a first or last iteration of its loops in a launch, not in too many."""
+        for last in islice(product((True, False), repeat=len(self.access.loops)), MOST_ENDS):
+            values = dict(point)
+            for loop, end in zip(self.access.loops, last, strict=True):
+                if loop.trips is not None and not loop.trips.symbols <= values.keys():
+                    return False
+                values[loop.var] = 0 if loop.trips is None or not end else int(loop.trips.evaluate(values)) - 1
+            steps: list[Constraint | DerivedSymbol] = [*self.access.quotients, *self.access.conditions]
+            if all(value >= 0 for value in values.values()) and not _failing(steps, values):
+                return True
+        return False
+
+
+class Reach(Struct):
+    """Looks for proofs that an index is reached; ``missed`` is a launch in which it may not be.
+
+    ``open`` are conditions that were not proved, of witnesses that serve some launches.
     """
-    result: dict[str, Polynomial] = {}
-    rest = {loop.var for loop in loops}
-    left = index.substitute({name: values[name] for name in index.symbols - rest if name in values})
-    open_ = left.symbols - rest  # hidden values, of either sign
-    for loop in loops:
-        rest.discard(loop.var)
-        later = {mono: factor for mono, factor in left.terms().items() if any(name in rest for name, _ in mono)}
-        if not open_ and all(factor > 0 for factor in later.values()):
-            result[loop.var] = left - Polynomial(later)
-    return result
+
+    tops: Sequence[Top]
+    missed: Mapping[str, int] | None = None
+    open: dict[Constraint, None] = field(default_factory=dict)
+    known: dict[Polynomial, list[Witness]] = field(default_factory=dict)
+    left: int = MOST_PROVED
+
+    def reaches(self, region: Region, index: Polynomial, used: tuple[Witness, ...] = ()) -> bool:
+        """Say whether in each launch of a region an index is proved to be touched, or nothing with one from 0 on.
+
+        Those that were ``used`` serve no launch of it.
+        """
+        self.left = self.left if used else MOST_PROVED
+        found = [one for one in self._witnesses(index) if one not in used]
+        failing = {one: [_failing(one.steps, point) for point in region.points] for one in found}
+        found.sort(key=lambda one: sum(map(bool, failing[one])))
+        for number, point in enumerate(region.points):
+            steps = [failing[one][number] for one in found]
+            if index.evaluate(point) >= 0 and all(steps):
+                self.missed = point if self.missed is None else self.missed
+                counted = Counter(step for some in steps for step in dict.fromkeys(some))
+                ranked = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
+                self.open |= dict.fromkeys(ranked[:MOST_TRIED])
+                return False
+        for one in found[:MOST_TRIED]:
+            if (not region.points or [] in failing[one]) and self._serves(one, region, index, used):
+                return True
+        return not any(top.is_made(region) for top in self.tops) and region.proves(equal(index + 1, 0))
+
+    def _witnesses(self, index: Polynomial) -> list[Witness]:
+        if index not in self.known:
+            exact = [top for top in self.tops if top.access.exact]
+            ways = [(top, way) for top in exact for way in top.bounds.ways.get(index, [()])]
+            each = [witnesses(top.access, way, index, top.bounds.ends) for top, way in ways]
+            found = [one for some in each for one in islice(some, MOST_WITNESSES)]
+            self.known[index] = list(dict.fromkeys(found))
+        return self.known[index]
+
+    def _serves(self, witness: Witness, region: Region, index: Polynomial, used: tuple[Witness, ...]) -> bool:
+        """Say whether a witness serves a region, and others the launches in which its conditions do not hold."""
+        self.left -= 1
+        if self.left < 0:
+            return False
+        here = region
+        open_: list[Region] = []
+        for step in witness.steps:
+            if isinstance(step, DerivedSymbol):
+                here = here.narrowed(step.constraints(), step)
+            elif not here.proves(step):
+                if len(open_) + len(used) == DEPTH:
+                    return False
+                self.open |= {} if used else {step: None}
+                open_ += [here.narrowed((one.negated(),)) for one in _halves(step)]
+                here = here.narrowed((step,))
+        for condition, loop, end in witness.lasting:
+            before = Polynomial.symbol(f"{loop} before")
+            earlier = here.prover.with_premises((at_most(before + ONE, end),))
+            if not earlier.shows(condition.substitute({loop: before})):
+                return False
+        return all(one.is_empty() or self.reaches(one, index, (*used, witness)) for one in open_)
 
 
-class _Search(Struct):
-    """Goes through the iterations of nested loops that may lead to the index ``value``.
+def _halves(condition: Constraint) -> tuple[Constraint, ...]:
+    if condition.relation != "==":
+        return (condition,)
+    return at_most(condition.left, condition.right), at_most(condition.right, condition.left)
 
-    ``at_least`` is what the index is at least once a loop's symbol is known, and ``left`` are the iterations that may
-    still be looked at.
-    """
 
-    at_least: Mapping[str, Polynomial]
-    value: int | Fraction
-    left: int = ITERATIONS
-
-    def iterations(
-        self, loops: Sequence[tuple[LoopRange, list[_Condition]]], values: dict[str, int]
-    ) -> Iterator[dict[str, int]]:
-        """Yield the iterations in which what is asked of each loop's own holds."""
-        if not loops:
-            yield values
-            return
-        (first, conditions), *others = loops
-        trips = FARTHEST if first.trips is None else int(first.trips.evaluate(values))
-        for number in reversed(range(trips)):
-            self.left -= 1
-            if self.left < 0:
-                return
-            values[first.var] = number
-            if first.var in self.at_least and self.at_least[first.var].evaluate(values) > self.value:
-                continue
-            if not all(one.holds(values) for one in first.inside) or not all(one.holds(values) for one in conditions):
-                continue
-            lasting = [one for one in conditions if one.lasts and first.var in one.of]
-            if all(one.holds({**values, first.var: before}) for one in lasting for before in range(number)):
-                yield from self.iterations(others, values)
+def _failing(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> list[Constraint]:
+    """Return the conditions that do not hold at a point; quotients are defined on the way there."""
+    values = dict(point)
+    found: list[Constraint] = []
+    for step in steps:
+        if isinstance(step, DerivedSymbol):
+            if not step.operands[-1].evaluate(values):
+                return [*found, NEVER]
+            values[step.name] = step.evaluate(values)
+        elif not step.holds({**dict.fromkeys(step.symbols, 0), **values}):
+            found.append(step)
+    return found

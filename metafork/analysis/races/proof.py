@@ -137,11 +137,11 @@ class AccessPairs:
             return True
         if ends[0] == ends[1]:
             second = first
-        plain = [self._unguarded.get(number, one) for number, one in zip(ends, (first, second), strict=True)]
-        if plain[0] is not first or plain[1] is not second:
-            asked = (plain[0].order, plain[1].order, kind)
+        one, other = self._unguarded.get(ends[0], first), self._unguarded.get(ends[1], second)
+        if one is not first or other is not second:
+            asked = (one.order, other.order, kind)
             if asked not in self._plain:
-                self._plain[asked] = bool(self._meetings.meet(*plain, _points(*plain, kind), thorough=False))
+                self._plain[asked] = bool(self._meetings.meet(one, other, _points(one, other, kind), thorough=False))
             if self._plain[asked]:
                 return True
         if not self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough):
@@ -175,7 +175,9 @@ def _what(access: Reference) -> tuple[object, ...]:
     if own:
         indices = tuple(None if index is None else index.substitute(own) for index in indices)
         loops = tuple(
-            replace(loop, var=str(own.get(loop.var, loop.var)), inside=tuple(one.substitute(own) for one in loop.inside))
+            replace(
+                loop, var=str(own.get(loop.var, loop.var)), inside=tuple(one.substitute(own) for one in loop.inside)
+            )
             for loop in loops
         )
     return access.array, indices, loops, access.clamped, access.wrapped, access.bounded, access.phase

@@ -312,8 +312,10 @@ class Grammar:
         pointers, function = 0, False
         inner = node.type
         qualifiers = set(getattr(node, "quals", None) or ())
+        storage = set(getattr(node, "storage", None) or ())
         while True:
             if isinstance(inner, c_ast.ArrayDecl):
+                storage |= {*(inner.dim_quals or ())} & {"static"}
                 if pointers:
                     pointers += 1  # a pointer to an array
                     rows += [] if inner.dim is None else [self._convert(inner.dim)]
@@ -330,7 +332,6 @@ class Grammar:
                 break
             inner = inner.type
         words = tuple(inner.names) if isinstance(inner, c_ast.IdentifierType) else ("struct",)
-        storage = set(getattr(node, "storage", None) or ())
         if isinstance(node, c_ast.Typedef):
             storage.add("typedef")
         return syntax.TypeName(

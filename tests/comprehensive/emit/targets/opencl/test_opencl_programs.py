@@ -168,7 +168,9 @@ LACKS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("file", "function", "point", "variables", "lacking"), sampled(LACKS, {"doubles", "division", "arguments"}))
+@pytest.mark.parametrize(
+    ("file", "function", "point", "variables", "lacking"), sampled(LACKS, {"doubles", "division", "arguments"})
+)
 def test_a_device_that_lacks_something(opencl, tmp_path, file, function, point, variables, lacking):
     """Nothing is built, the serial code runs, and a line says so once a kernel."""
     text = file if "\n" in file else (EXAMPLES / f"{file}.mf").read_text()

@@ -1,0 +1,201 @@
+"""Extents of pointers that are stated because they are proved, and what is said where they are not."""
+
+import pytest
+
+from comprehensive.emit import write_outputs
+from comprehensive.optimize import optimize
+from comprehensive.reading import parse
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.printing.expressions import expression
+from tests.runtime.compiling import succeed
+
+HEADS = {
+    "elements": "meta_block(B) { meta_for (int i = 0; i < n; i++) { BODY } }",
+    "backwards": "meta_block(B) { meta_for (int i = n - 1; i >= 0; i--) { BODY } }",
+    "inner": "meta_block(B) { meta_for (int i = 1; i < n - 1; i++) { BODY } }",
+    "unsigned": "meta_block(B) { meta_for (unsigned i = 0; i < n; i++) { BODY } }",
+    "plane": "meta_block(B, B) { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) { BODY } }",
+    "tiles": "meta_for (int b = 0; b < (n + B - 1) / B; b++) meta_for (int t = 0; t < B; t++) "
+    "{ int i = b * B + t; if (i < n) { BODY } }",
+}
+PARAMETERS = "int n, int m, int k, int B, const int flag[n], float *x, float *y"
+
+
+def function(head, body, parameters=PARAMETERS):
+    return f"void f({parameters}) {{ meta_schedule {HEADS[head].replace('BODY', body)} }}"
+
+
+def extents_in(text):
+    """The extents of pointers at the schedules of a text, and the ways out of pointers that are refused."""
+    try:
+        unit = parse(Source("f.mf", text))
+    except DiagnosticsError as refused:
+        return {one.message.split("`")[1]: one for one in refused.diagnostics if one.code == "MF0201"}
+    arrays = [one for schedule in unit.schedules for one in schedule.program.arrays]
+    return {one.name: expression(one.extents[0]) for one in arrays if one.name != "flag"}
+
+
+PROVED = {
+    # constants, of any size
+    ("elements", "if (i < 50) x[i] = y[i];"): {"x": "50 < n ? 50 : n", "y": "50 < n ? 50 : n"},
+    ("tiles", "if (i < 1000000) x[i] = 1;"): {"x": "1000000 < n ? 1000000 : n"},
+    ("elements", "if (i < 40 * m) x[i] = 1;"): {"x": "40 * m < n ? 40 * m : n"},
+    ("elements", "for (int j = 0; j < m && j < 40; j++) x[j] = 1;"): {"x": "40 < m ? 40 : m"},
+    ("elements", "if (n < 100) x[i] = 1;"): {"x": "n <= 99 ? n : 0"},
+    ("elements", "if (m > 0) x[i] = 1; else y[i] = 2;"): {"x": "0 < m ? n : 0", "y": "m <= 0 ? n : 0"},
+    ("elements", "if (i >= 25) x[i] = y[i - 25];"): {"x": "26 <= n ? n : 0", "y": "26 <= n ? n - 25 : 0"},
+    # quotients and remainders
+    ("elements", "x[i % 64] = y[i / 4];"): {"x": "64 < n ? 64 : n", "y": "(n - 1) / 4 + 1"},
+    ("tiles", "x[i & 63] = y[i >> 2];"): {"x": "64 < n ? 64 : n", "y": "(n - 1) / 4 + 1"},
+    ("elements", "if (i % 3 == 0) x[i] = 1;"): {"x": "3 * ((n - 1) / 3) + 1"},
+    ("tiles", "x[(i + 1) % n] = y[(i + n - 1) % n];"): {"x": "n", "y": "n"},
+    # loops in a thread
+    ("elements", "for (int j = 0; j < m; j++) x[i * m + j] = 1;"): {"x": "m * n"},
+    ("elements", "for (int j = 0; j < m; j++) x[i * k + j] = 1;"): {"x": "m + k * n - k"},
+    ("elements", "for (int j = 0; j <= i; j++) x[i * n + j] = 1;"): {"x": "n * n"},
+    ("elements", "for (int j = i + 1; j < n; j++) x[i * n + j] = 1;"): {"x": "n * n - n"},
+    ("elements", "for (int j = 0; j <= i; j++) x[i * (i + 1) / 2 + j] = 1;"): {"x": "(n * n - n) / 2 + n"},
+    ("elements", "for (int j = 0; j + 3 < m; j += 4) x[j + 3] = 1;"): {"x": "4 * (m / 4)"},
+    ("elements", "for (int j = 0; j < n; j++) if (j != i) x[j] = 1;"): {"x": "2 <= n ? n : 0"},
+    ("elements", "for (int j = i; j < m; j += n) x[j] = 1;"): {"x": "m"},
+    ("elements", "int j = 0; while (j < m) { x[i * m + j] = 1; j++; }"): {"x": "m * n"},
+    ("elements", "int j = 0; do { x[j] = 1; } while (++j < m);"): {"x": "1 < m ? m : 1"},
+    ("elements", "for (int j = 0; j < m; j++) { if (j >= k) break; x[j] = 1; }"): {"x": "k < m ? k : m"},
+    # borders
+    ("inner", "x[i] = y[i - 1] + y[i + 1];"): {"x": "n - 1", "y": "n"},
+    ("tiles", "int l = i > 0 ? i - 1 : 0, r = i < n - 1 ? i + 1 : n - 1; x[l] = y[r];"): {
+        "x": "n <= 1 ? 1 : n - 1",
+        "y": "n",
+    },
+    ("elements", "for (int j = -2; j <= 2; j++) if (i + j >= 0 && i + j < n) x[i + j] = 1;"): {"x": "n"},
+    ("plane", "x[i * k + j] = y[j * n + i];"): {"x": "m + k * n - k", "y": "m * n"},
+    ("backwards", "x[i] = y[n - 1 - i];"): {"x": "n", "y": "n"},
+    # the larger of two, and either side of a condition that nobody knows
+    ("elements", "x[n] = x[m * m];"): {"x": "m * m < n ? n + 1 : m * m + 1"},
+    ("elements", "if (flag[i]) x[i] = 1; else x[i] = 2;"): {"x": "n"},
+    ("elements", "if (flag[i] > 3) x[i] = 1; else if (flag[i] > 2) x[i] = 2; else x[i] = 3;"): {"x": "n"},
+    ("elements", "y[i] = 1; if (flag[i]) { x[i] = 1; continue; } x[i] = 2;"): {"x": "n", "y": "n"},
+}
+
+
+@pytest.mark.parametrize("case", PROVED, ids=lambda case: case[1])
+def test_what_is_proved_is_stated(case):
+    assert extents_in(function(*case)) == PROVED[case]
+
+
+REFUSED = {
+    ("elements", "x[i - 1] = 1;"): ("may be below 0", ""),
+    ("elements", "x[i - 25] = 1;"): ("may be below 0", ""),
+    ("elements", "x[i - 100] = 1;"): ("may be below 0", ""),
+    ("elements", "if (i > 98) x[i - 100] = 1;"): ("may be below 0", ""),
+    ("elements", "x[i] = 2; if (flag[i]) x[i + n] = 1;"): ("that `x[2 * n - 1]`, the last", "extents(x[2 * n])"),
+    ("elements", "if (flag[i]) x[i] = 1;"): ("that `x[n - 1]`, the last", "extents(x[n])"),
+    ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): ("the greatest index of `x`", ""),
+    ("elements", "int j = 0; while (j < m && x[j] > 0) j++; y[i] = j;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
+    ("elements", "for (int j = 0; j < m; j++) { x[j] = 1; if (flag[i]) break; }"): ("the last", "extents(x[m])"),
+    ("elements", "for (int j = 0; x[j] > 0 && j < m; j++) y[i] = j;"): ("the greatest index of `x`", ""),
+    ("elements", "int d; if (flag[i] > 0) d = i; else d = i + 1; x[d] = 1;"): ("the last", "extents(x[n + 1])"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[1])
+def test_what_is_not_proved_is_asked_for_with_what_is_known(case):
+    why, way_out = REFUSED[case]
+    one = extents_in(function(*case))["x"]
+    assert why in one.reason
+    assert way_out in one.way_out
+
+
+def test_the_reason_names_a_launch():
+    one = extents_in(function("elements", "if (flag[i]) x[i] = 1;"))["x"]
+    assert "(it may not be for B = " in one.reason
+    assert ", n = " in one.reason
+
+
+SCHEDULES = {
+    # both run, so the second leaves the first what it touches
+    ("A", "B"): {"x": ["n"], "stated": True},
+    ("A", "int t = 3;", "B"): {"x": ["n"], "stated": True},
+    ("A", "for (int t = 0; t < k; t++) {", "B", "}"): {"x": ["n", "n - 1"], "stated": False},
+    ("A", "if (k > 2)", "B"): {"x": ["n", "n - 1"], "stated": False},
+    ("A", "if (k > 2) return;", "B"): {"x": ["n", "n - 1"], "stated": False},
+    ("B", "for (int t = 0; t < k; t++) {", "B", "}"): {"x": ["n - 1"], "stated": True},
+}
+
+
+@pytest.mark.parametrize("parts", SCHEDULES)
+def test_a_schedule_that_need_not_run_gives_another_no_elements(parts):
+    known = {
+        "A": "meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) x[i] = i; }",
+        "B": "meta_schedule meta_block(B) { meta_for (int i = 1; i < n - 1; i++) x[i] = i; }",
+    }
+    body = "\n".join(known.get(part, part) for part in parts)
+    unit = parse(Source("f.mf", f"void f(int n, int k, int B, float *x)\n{{\n{body}\n}}\n"))
+    at = [expression(one.extents[0]) for each in unit.schedules for one in each.program.arrays]
+    assert list(dict.fromkeys(at)) == SCHEDULES[parts]["x"]
+    (pointer,) = (one for one in unit.functions[0].parameters if one.name == "x")
+    assert (pointer.array is not None) == SCHEDULES[parts]["stated"]
+
+
+STATIC = {
+    ("x[static 1]", "x[i] = 1;"): "n",
+    ("x[static 2 + 2]", "x[i] = 1;"): "n",
+    ("x[static n]", "x[i] = 1;"): "n",
+    ("x[static 8]", "if (flag[i]) x[i % 8] = 1;"): "8",  # as many there are, touched or not
+}
+
+
+@pytest.mark.parametrize("case", STATIC)
+def test_static_is_a_least_number(case):
+    declared, body = case
+    assert extents_in(function("elements", body, f"int n, int B, const int flag[n], float {declared}")) == {
+        "x": STATIC[case]
+    }
+
+
+def test_a_pragma_says_nothing_of_another_function():
+    one = "#pragma metafork extents(x[n + 1])\n" + function("elements", "y[i] = x[i];")
+    other = "void g(int n, int B, float *d, const float *u) { float x; int i; meta_schedule meta_block(B) { "
+    other += "meta_for (i = 0; i < n; i++) { x = i - u[i]; d[i] = x; } } }"
+    assert len(parse(Source("f.mf", f"{one}\n{other}")).schedules) == 2
+
+
+RUN = {
+    "constant": (
+        "void f(int n, int B, float *x, const float *y) { meta_schedule meta_block(B) "
+        "{ meta_for (int i = 0; i < n; i++) { x[i] = 0; if (i < 50) x[i] = y[i]; } } }",
+        "float x[n], *y = malloc(50 * sizeof *y); for (int i = 0; i < 50; i++) y[i] = i; f(n, 32, x, y);",
+    ),
+    "static": (
+        "void f(int n, int B, float x[static 1], const float y[static 1]) { meta_schedule meta_block(B) "
+        "{ meta_for (int i = 0; i < n; i++) x[i] = 2 * y[i] + 1; } }",
+        "float x[n], y[n]; for (int i = 0; i < n; i++) y[i] = i; f(n, 32, x, y);",
+    ),
+    "nothing": (
+        "void f(int n, int B, float *x, float *y) { meta_schedule meta_block(B) "
+        "{ meta_for (int i = 0; i < n; i++) { x[i] = i; if (n < 100) y[i] = i; } } }",
+        "float x[n]; f(n, 32, x, NULL);",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_nothing_behind_the_memory_moves(name, tmp_path):
+    """The host is built with AddressSanitizer, and its arrays end with the last element that is touched."""
+    text, call = RUN[name]
+    (tmp_path / "f.mf").write_text(text)
+    write_outputs(optimize(tmp_path / "f.mf", counters=("shared_memory",), strategies=()), tmp_path)
+    print_ = 'float s = 0; for (int i = 0; i < n; i++) s += x[i] * (i % 7); printf("%g\\n", s); return 0;'
+    main = f"int main(void) {{ const int n = 5000; {call} {print_} }}"
+    include = "#include <stdio.h>\n#include <stdlib.h>\n"
+    (tmp_path / "main.c").write_text(f'{include}#include "f.h"\n{main}\n')
+    plain = text.replace("meta_schedule meta_block(B)", "").replace("meta_for", "for")
+    (tmp_path / "plain.c").write_text(f"{include}{plain}\n{main}\n")
+    flags = ["-O0", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{tmp_path}/include", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
+    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
+    succeed(["gcc", "-std=gnu11", tmp_path / "plain.c", "-o", tmp_path / "plain"])
+    options = {"env": {"ASAN_OPTIONS": "detect_leaks=0"}}
+    assert succeed([tmp_path / "main"], **options).stdout == succeed([tmp_path / "plain"]).stdout
