@@ -58,7 +58,8 @@ class Region(Struct, frozen=True):
         derived = {one.name for one in prover.quotients}
         names = sorted({name for point in first for name in point} - derived)
         changed = [{**point, name: number} for point in first for name in names for number in numbers]
-        some = Random(0).sample(changed, min(len(changed), 2 * MOST_POINTS))
+        some = [{**point, name: number} for point in first[:2] for name in names for number in (0, 1, 2)]
+        some += Random(0).sample(changed, min(len(changed), 2 * MOST_POINTS))
         points = [point for one in (*first, *some) for point in _evaluated(one, prover)][:MOST_POINTS]
         return Region(prover.with_premises((), (), points), tuple(points))
 

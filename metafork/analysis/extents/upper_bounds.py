@@ -83,8 +83,14 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
         for bound, equations in _Ways(prover, access, each, first).bounds(access.index, (*more, *slacks)):
             if not bound.symbols & own and whole(bound) and equations not in ways.setdefault(bound, []):
                 ways[bound].append(equations)
-    chosen = sorted(ways, key=lambda bound: (_degree(bound), len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
+    # No symbol is below 0: `n + 14` says no more than `n - 1`.
+    tight = [one for one in ways if not any(_never_less(one, other) for other in ways if other != one)]
+    chosen = sorted(tight, key=lambda bound: (_degree(bound), len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
     return Bounds({bound: ways[bound] for bound in chosen}, tuple(division.made), ends)
+
+
+def _never_less(one: Polynomial, other: Polynomial) -> bool:
+    return all(coefficient >= 0 for coefficient in (one - other).coefficients.values())
 
 
 def _degree(value: Polynomial) -> int:

@@ -23,10 +23,12 @@ PROGRAMS = {
     "a triangle": "void triangle(int n, int m, int B0, int B1, const float a[n][m], float c[n][n])\n{\n  int i, j, k;\n"
     "  meta_schedule meta_block(B0, B1) { meta_for (i = 0; i < n; i++) meta_for (j = i; j < n; j++)\n"
     "    for (k = 0; k < m; k++) c[i][j] += a[i][k] * a[j][k]; }\n}\n",
-    "steps, downwards, with continue": "void odd(int n, int s, int B, const int *a, int *b)\n{\n"
+    "steps, downwards, with continue": "#pragma metafork extents(b[n])\n"
+    "void odd(int n, int s, int B, const int *a, int *b)\n{\n"
     "  meta_schedule meta_block(B) { meta_for (long i = n - 1; i >= 1; i -= s) {\n"
     "    if (a[i] < 0) continue;\n    b[i] = a[i] - a[i - 1]; } }\n}\n",
-    "a sum, and a histogram": "int total(int n, int m, int B, const unsigned char *a, int *count)\n{\n"
+    "a sum, and a histogram": "#pragma metafork extents(count[m])\n"
+    "int total(int n, int m, int B, const unsigned char *a, int *count)\n{\n"
     "  int sum = 0, i;\n"
     "  for (i = 0; i < m; i++) count[i] = 0;\n  meta_schedule meta_block(B) {\n    meta_reduction(+: sum)\n"
     "    meta_for (i = 0; i < n; i++) { sum += a[i]; meta_atomic count[a[i] % m]++; } }\n  return sum;\n}\n",

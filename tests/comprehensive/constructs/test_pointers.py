@@ -254,11 +254,12 @@ def loops(body, parameters="const int *idx, const float *v, float *out"):
 
 CASES = {
     "out[p] = v[p == n / B * B - 1 ? p : p + 1];": "B * (n / B)",
-    "out[p] = v[(p + 1) % n];": None,  # with n = 8 and B = 3 index 6 is the last
-    "if (p + 1 < n) out[p] = v[(p + 2) % n];": None,
+    "out[p] = v[(p + 1) % n];": "n <= B * (n / B) ? n : B * (n / B) + 1",
     "int q = p > 0 ? p - 1 : 0; if (q != 0) out[p] = v[q];": None,  # of one element, the first is touched
     "for (int k = j; k < n; k += B) out[p] += v[i * n + k];": "n * (n / B)",
-    "int up = (p + 1) % n, low = p > 0 ? p - 1 : n - 1; out[p] = v[up * B + 1] + v[low];": None,
+    "int up = (p + 1) % n, low = p > 0 ? p - 1 : n - 1; out[p] = v[up * B + 1] + v[low];": (
+        "B * n < B + B * B * (n / B) ? B * n + 2 - B : B * B * (n / B) + 2"
+    ),
     "v[p > 3 ? p - 3 : p] = 1;": "B * (n / B) <= 4 ? B * (n / B) : B * (n / B) <= 6 ? 4 : B * (n / B) - 3",
     "int r = j + 1; if (r >= B) r -= B; out[p] = v[i * B + r];": "B * (n / B)",
     "int l = p + 1; if (l > n - 1) l = n - 1; out[p] = v[(l - idx[p]) % B];": None,
@@ -268,7 +269,7 @@ CASES = {
     "out[p] = (p > 0 ? v[p - 1] : 0) + (p < n - 1 ? v[p + 1] : 0);": (
         "n <= B * (n / B) ? 2 <= n ? n : 0 : B * (n / B) + 1"
     ),
-    "for (int k = 0; k < 5; k++) if (p + k < n) out[p] += v[p + k];": "n <= B * (n / B) + 4 ? n : B * (n / B) + 4",
+    "for (int k = 0; k < 5; k++) if (p + k < n) out[p] += v[p + k];": "n <= B * (n / B) + 3 ? n : B * (n / B) + 4",
     "for (int k = 0; k < 9; k++) { if (k > 2) { if (p + k >= n) break; } out[p] += v[p + k]; }": (
         "B * (n / B) + 2 < n ? n <= B * (n / B) + 8 ? n : B * (n / B) + 8 : B * (n / B) + 2"
     ),
@@ -314,7 +315,7 @@ NUMBERED = {
     "out[p] = v[x * h + y];": "h * w",
     "out[p] = v[y / 2 * w + x / 2];": None,  # how many rows and columns there are rounds up
     "int q = 2 * p, r = q / (2 * w); out[p] = v[r * w + q % (2 * w) / 2];": "h * w",
-    "out[p] = x > 3 ? v[p] : 0;": "4 < w ? h * w : 0",
+    "out[p] = x > 3 ? v[p] : 0;": "5 <= w ? h * w : 0",
 }
 
 
