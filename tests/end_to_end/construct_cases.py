@@ -314,6 +314,20 @@ STRUCTURES = {
 }
 WORLD = PAIR + "struct world_NAME { int n; struct { int many; const pair_NAME *from; } in; pair_NAME *p; };\n"
 POINTERS = {
+    "names of pointer types": Construct(
+        function(loop("y[i] = x[i] + 1;"), "vec_NAME x", "const vec_NAME y", "typedef float *vec_NAME;")
+    ),
+    "enumerations": Construct(
+        "typedef enum { RELU_NAME, LINEAR_NAME, SIGN_NAME = 7 } act_NAME;\n"
+        "enum below_NAME { LESS_NAME = -1, NONE_NAME, MORE_NAME };\n"
+        "static void apply_NAME(int n, int B, const float x[n], float y[n], act_NAME a, enum below_NAME b)\n{ "
+        + loop(
+            "act_NAME c = i % 2 ? a : SIGN_NAME; enum below_NAME d = b; y[i] = a == RELU_NAME && x[i] < 9 ? 0 : x[i];"
+            " y[i] += (b < 0) + 2 * (c - 1 > 0) + 4 * (d + 1 == NONE_NAME) + sizeof a;"
+        )
+        + " }\nvoid NAME(int n, int m, int B, const float *x, float *y)\n"
+        "{ apply_NAME(n, B, x, y, m % 2 ? RELU_NAME : LINEAR_NAME, LESS_NAME); }",
+    ),
     "pointers to structures as members": Construct(
         WORLD
         + "static void step_NAME(struct world_NAME w, int B)\n{ "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
@@ -102,7 +103,7 @@ class Site(Struct, frozen=True):
 
 def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> Variable:
     """Return the variable that a declarator declares."""
-    type_ = declarator.type
+    type_ = _spelled_out(declarator.type, typedefs)
     name = declarator.name
     variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
     variable.is_file = type_.words == ("FILE",)
@@ -141,6 +142,16 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def _spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName:
+    """Return a type in which the name of a pointer type is written out; ``const`` is said of the pointer there."""
+    pointer = typedefs.pointers.get(type_.words[0]) if len(type_.words) == 1 and type_.structure is None else None
+    if pointer is None:
+        return type_
+    qualifiers = pointer.qualifiers | (type_.qualifiers - {"const"})
+    stars = type_.pointers + pointer.pointers
+    return replace(type_, words=pointer.words, structure=pointer.structure, qualifiers=qualifiers, pointers=stars)
 
 
 def _with_unknown_type(variable: Variable, type_: str, typedefs: TypeNames) -> None:
@@ -220,6 +231,9 @@ def define_type(declarator: syntax.Declarator, typedefs: TypeNames, certain: boo
     usable = scalar is not None and not type_.pointers and not type_.extents and not type_.function
     typedefs.conditional.discard(name)
     typedefs.arrays.pop(name, None)
+    typedefs.pointers.pop(name, None)
+    if certain and type_.pointers == 1 and not type_.extents and not type_.function and not type_.rows:
+        typedefs.pointers[name] = type_
     if scalar is not None and usable and (certain or typedefs.get(name, scalar) is scalar):
         typedefs[name] = scalar
         return

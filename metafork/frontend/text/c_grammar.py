@@ -19,6 +19,7 @@ from pycparser.c_lexer import Token as LexerToken
 from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.counted_braces import first_extent
 from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
 from metafork.ir.messages.source import Span
@@ -161,12 +162,29 @@ def _without_extensions(tokens: Sequence[Token]) -> list[Token]:
     return kept
 
 
+def _sign(value: Any) -> bool | None:
+    """Say of the value of an enumeration's constant that it is not negative, or negative; ``None``: not known."""
+    match value:
+        case None | c_ast.ID():  # one more than that before it, or as much as another one
+            return True
+        case c_ast.Constant(value=text):
+            found = integer_constant(text)
+            return True if text.startswith("'") or (found is not None and found[0] < 1 << 31) else None
+        case c_ast.UnaryOp(op="-", expr=c_ast.Constant(value=text)):
+            return text == "0"
+        case c_ast.BinaryOp(op="+" | "*" | "|" | "&" | "<<" | ">>", left=left, right=right):
+            return True if _sign(left) and _sign(right) else None
+        case _:
+            return None
+
+
 class Grammar:
     """Parses pieces of C.  ``types`` are the typedef names that are known."""
 
     def __init__(self) -> None:
         self._parser = _Parser()
         self._given: Sequence[Token] = ()
+        self._enumerations: dict[str, tuple[str, ...] | None] = {}
 
     def expression(self, tokens: Sequence[Token], types: frozenset[str]) -> syntax.Expression:
         """Return the expression that the tokens are; raises ``GrammarError`` and ``TooDeepError``."""
@@ -240,6 +258,9 @@ class Grammar:
             raise GrammarError("this declaration is not understood", span)
         if not named:
             alone = [self._structure(one.type) for one in declarations if isinstance(one.type, c_ast.Struct)]
+            for one in declarations:
+                if isinstance(one.type, c_ast.Enum):
+                    self._enumeration(one.type)
             first = alone[0] if alone else None
             type_ = syntax.TypeName(("struct",), frozenset(), frozenset(), (), 0, False, span, first)
             return syntax.Declaration((), span, type_ if alone else None)
@@ -332,6 +353,8 @@ class Grammar:
                 break
             inner = inner.type
         words = tuple(inner.names) if isinstance(inner, c_ast.IdentifierType) else ("struct",)
+        if isinstance(inner, c_ast.Enum):
+            words = self._enumeration(inner) or words
         if isinstance(node, c_ast.Typedef):
             storage.add("typedef")
         return syntax.TypeName(
@@ -345,6 +368,19 @@ class Grammar:
             self._structure(inner) if isinstance(inner, c_ast.Struct) else None,
             tuple(rows),
         )
+
+    def _enumeration(self, node: Any) -> tuple[str, ...] | None:
+        """Return the integer type that an enumeration is to the compilers of hosts, ``None`` where it is not known.
+
+        It is unsigned, unless one of its constants is negative.
+        """
+        if node.values is not None:
+            signs = [_sign(one.value) for one in node.values.enumerators]
+            words = ("int",) if False in signs else None if None in signs else ("unsigned", "int")
+            if node.name:
+                self._enumerations[node.name] = words if self._enumerations.get(node.name, words) == words else None
+            return words
+        return self._enumerations.get(node.name)
 
     def _structure(self, node: Any) -> syntax.StructureName:
         members = None if node.decls is None else tuple(self._member(one) for one in node.decls)

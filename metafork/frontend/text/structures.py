@@ -52,16 +52,17 @@ class TypeNames(dict[str, ScalarType]):
     """The names of scalar types; ``structures`` are those of structures, tags with ``struct`` in front of them.
 
     ``conditional`` are names of types that are declared under a condition which is not decided, ``arrays`` those of
-    arrays, with their types: no schedule can use either.
+    arrays, with their types: no schedule can use either.  ``pointers`` are names of pointers to scalars and structures.
     """
 
     structures: dict[str, StructureType] = field(default_factory=dict)
     conditional: set[str] = field(default_factory=set)
     arrays: dict[str, syntax.TypeName] = field(default_factory=dict)
+    pointers: dict[str, syntax.TypeName] = field(default_factory=dict)
 
     def copy(self) -> TypeNames:
         """Return the same names, to which others may be added."""
-        other = TypeNames(dict(self.structures), set(self.conditional), dict(self.arrays))
+        other = TypeNames(dict(self.structures), set(self.conditional), dict(self.arrays), dict(self.pointers))
         other.update(self)
         return other
 
