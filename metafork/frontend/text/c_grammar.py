@@ -171,7 +171,7 @@ def _sign(value: Any) -> bool | None:
             found = integer_constant(text)
             return True if text.startswith("'") or (found is not None and found[0] < 1 << 31) else None
         case c_ast.UnaryOp(op="-", expr=c_ast.Constant(value=text)):
-            return text == "0"
+            return bool(text == "0")
         case c_ast.BinaryOp(op="+" | "*" | "|" | "&" | "<<" | ">>", left=left, right=right):
             return True if _sign(left) and _sign(right) else None
         case _:
