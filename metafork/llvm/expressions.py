@@ -267,6 +267,8 @@ class ExpressionLowering:
         result = signature.result
         name = expr.name.removesuffix("f") if result is ScalarType.FLOAT else expr.name
         types = [value.type for value in values]
+        if name.startswith("__"):  # the same bits
+            return Typed(self.function.cast("bitcast", values[0], llvm_type(result)), result)
         if name in ("abs", "labs", "llabs"):
             function = self.module.declare(f"llvm.abs.i{8 * result.size}", types[0], (types[0], I1))
             values.append(constant(I1, 0))

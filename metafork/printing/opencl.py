@@ -67,6 +67,10 @@ _FUNCTIONS = {
     "llabs": "metafork_labs",
     **{name: name for name in ("ceil", "copysign", "fabs", "floor", "fma", "rint", "round", "sqrt", "trunc")},
     "nearbyint": "rint",
+    "__float_as_uint": "as_uint",
+    "__uint_as_float": "as_float",
+    "__double_as_longlong": "as_long",
+    "__longlong_as_double": "as_double",
     **{name: f"metafork_{name}" for name in ("fdim", "fmax", "fmin")},
 }
 """Functions of ``math.h`` that OpenCL computes exactly, by the C name for ``double``.

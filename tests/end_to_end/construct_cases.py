@@ -313,6 +313,29 @@ STRUCTURES = {
     ),
 }
 WORLD = PAIR + "struct world_NAME { int n; struct { int many; const pair_NAME *from; } in; pair_NAME *p; };\n"
+BITS = {
+    "the bits of a float": Construct(
+        function(
+            loop(
+                "float v = x[i], half = 0.5f * v; uint32_t u; memcpy(&u, &v, sizeof u); u = 0x5f3759df - (u >> 1);"
+                " memcpy(&v, &u, 4); y[i] = v * (1.5f - half * v * v); int s; memcpy(&s, &x[i], sizeof(float));"
+                " if (s & 0x400000) memcpy((void *)&y[i], (const void *)&s, sizeof s);"
+            )
+        )
+    ),
+    "the bits of a double": Construct(
+        function(
+            loop(
+                "int64_t u; memcpy(&u, &x[i], sizeof u);"
+                " u ^= 1LL << 63; double d; memcpy(&d, &u, sizeof d); y[i] = d; unsigned long w; memcpy(&w, &d, 8);"
+                " y[i] += (double)(w >> 60);"
+            ),
+            "double x[n]",
+            "double y[n]",
+        ),
+        ("d", "d"),
+    ),
+}
 POINTERS = {
     "names of pointer types": Construct(
         function(loop("y[i] = x[i] + 1;"), "vec_NAME x", "const vec_NAME y", "typedef float *vec_NAME;")
@@ -357,6 +380,6 @@ POINTERS = {
 }
 CASES = {
     name: case if isinstance(case, Construct) else Construct(case)
-    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY, STRUCTURES, POINTERS)
+    for table in (DEAD, LINES, BOOLS, HEADS, REDUCTIONS, EMPTY, STRUCTURES, BITS, POINTERS)
     for name, case in table.items()
 }

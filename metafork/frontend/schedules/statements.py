@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.inlining.calls import Calls, is_still
+from metafork.frontend.schedules.inlining.calls import Calls, converted, is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
@@ -26,6 +26,9 @@ from metafork.frontend.text.clauses.atomics import atomic, with_old_value
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.math_functions import AS_BITS
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 
@@ -44,6 +47,17 @@ def first_word(span: Span, word: str) -> Span:
     """Return the span of the first word of a statement."""
     length = len(word)
     return Span(span.line, span.column, span.line, span.column + length, span.start, span.start + length)
+
+
+def _addressed(expression: syntax.Expression) -> syntax.Expression | None:
+    """Return what an address is that of."""
+    match expression:
+        case syntax.Conversion(operand=operand):
+            return _addressed(operand)
+        case syntax.Prefix(op="&", operand=operand):
+            return operand
+        case _:
+            return None
 
 
 def _base(target: syntax.Expression) -> str:
@@ -411,11 +425,52 @@ class StatementBuilder:
                 return tuple(statement for item in items for statement in self._effect(item, item.span, level))
             case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=0), operand=operand):
                 return self._ahead(level) if self._called(operand, level) else ()
+            case syntax.Invocation(callee=syntax.Name(name="memcpy"), arguments=(to, of, size)):
+                return self._bits(expression, to, of, size, level)
             case _:
                 if self._called(expression, level):
                     return self._ahead(level)
                 self._value(expression, level)
                 raise self._reporter.refuse("MF0219", span, "this statement has no effect")
+
+    def _bits(
+        self,
+        call: syntax.Expression,
+        to: syntax.Expression,
+        of: syntax.Expression,
+        size: syntax.Expression,
+        level: Level,
+    ) -> tuple[ir.Stmt, ...]:
+        """Build ``memcpy(&u, &x, sizeof u)``: the bits of one number as those of another one."""
+        target, source = _addressed(to), _addressed(of)
+        if target is None or source is None or self._of_structures(target) or self._of_structures(source):
+            return self._not_bits(call)
+        value = self._value(source, level)
+        bytes_ = self._value(size, level)
+        place = self._target(target, level)
+        given = ir.Cast(ScalarType.LONG, bytes_)
+        try:
+            many = integer_value(given, {})
+        except NoValueError:
+            return self._not_bits(call)
+        if not place.type.size == value.type.size == many:
+            return self._not_bits(call)
+        if value.type.floating != place.type.floating:
+            numbers = {4: ScalarType.UNSIGNED_INT, 8: ScalarType.LONG_LONG}
+            taken = value.type if value.type.floating else numbers.get(value.type.size)
+            if taken is None:
+                return self._not_bits(call)
+            name, result = AS_BITS[taken]
+            value = ir.Call(name, (converted(value, taken),), result, call.span)
+        return (*self._ahead(level), ir.Assign(place, "", converted(value, place.type), call.span))
+
+    def _not_bits(self, call: syntax.Expression) -> tuple[ir.Stmt, ...]:
+        raise self._reporter.refuse(
+            "MF0206",
+            call.span,
+            "`memcpy` copies something else here than one number to another one of its size",
+            way_out="assign elements one by one; of numbers write `memcpy(&u, &x, sizeof u);`.",
+        )
 
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level

@@ -73,7 +73,7 @@ def scalar_type(words: tuple[str, ...], typedefs: dict[str, T]) -> T | None:
     return _WORDS.get(tuple(sorted(words)))
 
 
-_NOT_IN_C = frozenset({"exp10", "exp10f", "rsqrt", "rsqrtf"})
+_NOT_IN_C = frozenset({"exp10", "exp10f", "rsqrt", "rsqrtf"}) | {name for name in SIGNATURES if name.startswith("__")}
 
 MATH_FUNCTIONS = {name: signature for name, signature in SIGNATURES.items() if name not in _NOT_IN_C}
 """Functions that may be called in a schedule: those of ``math.h``, and ``abs`` and its kin, that CUDA has too."""

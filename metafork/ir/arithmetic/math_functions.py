@@ -30,6 +30,16 @@ _TO_INTEGER = {"ilogb": INT, "lrint": LONG, "lround": LONG, "llrint": LONG_LONG,
 _WITH_INTEGER = {"ldexp": INT, "scalbn": INT, "scalbln": LONG}
 
 
+_BITS = {
+    "__float_as_uint": Signature((FLOAT,), ScalarType.UNSIGNED_INT),
+    "__uint_as_float": Signature((ScalarType.UNSIGNED_INT,), FLOAT),
+    "__double_as_longlong": Signature((DOUBLE,), LONG_LONG),
+    "__longlong_as_double": Signature((LONG_LONG,), DOUBLE),
+}
+AS_BITS = {next(iter(one.parameters)): (name, one.result) for name, one in _BITS.items()}
+"""The functions that take the bits of a number for those of another one, with their results, by what they take."""
+
+
 def _signatures() -> dict[str, Signature]:
     table = {
         "abs": Signature((INT,), INT),
@@ -42,7 +52,7 @@ def _signatures() -> dict[str, Signature]:
         table |= {name + suffix: Signature((real,), result) for name, result in _TO_INTEGER.items()}
         table |= {name + suffix: Signature((real, second), real) for name, second in _WITH_INTEGER.items()}
         table["fma" + suffix] = Signature((real, real, real), real)
-    return table
+    return table | _BITS
 
 
 SIGNATURES = _signatures()
@@ -53,6 +63,8 @@ _EXACT = (
     "scalbn scalbln ilogb lrint lround llrint llround"
 )
 INEXACT = (
-    frozenset(SIGNATURES) - {"abs", "labs", "llabs"} - {name + end for name in _EXACT.split() for end in ("", "f")}
+    frozenset(SIGNATURES)
+    - {"abs", "labs", "llabs", *_BITS}
+    - {name + end for name in _EXACT.split() for end in ("", "f")}
 )
 """The functions of which C leaves the last bits open: a compiler that computes one itself may differ from a library."""

@@ -67,6 +67,34 @@
 #define METAFORK_SHUFFLE(value, lane) __shfl_sync(0xffffffffu, (value), (lane))
 #endif
 
+#if defined(METAFORK_CPU)
+/* The bits of a number as those of another one, under CUDA's names. */
+static inline unsigned int __float_as_uint(float value)
+{
+    unsigned int bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+static inline float __uint_as_float(unsigned int bits)
+{
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+static inline long long __double_as_longlong(double value)
+{
+    long long bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+static inline double __longlong_as_double(long long bits)
+{
+    double value;
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+#endif
+
 #if defined(__CUDACC_RTC__)
 /* NVRTC has the functions of math.h without headers; constants are those that nvcc takes from the host's. */
 typedef unsigned long uintptr_t;
