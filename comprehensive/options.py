@@ -61,7 +61,7 @@ def machine_values(
             name = entry.strip()
             if "=" not in entry and name and preset_name(name) not in PRESETS:
                 # Another compute capability is another machine, however close the names are.
-                known = () if re.fullmatch(r"sm_\d+[a-z]*", name) else PRESETS
+                known = () if re.fullmatch(r"sm_?\d+[a-z]*", name) else PRESETS
                 meant = preset_of_gpu(name) or closest(name, known)
                 raise UnknownNameError("machine", name, PRESETS, meant, guess=False)
         machine = given_values(machine, limits)

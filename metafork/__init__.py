@@ -45,7 +45,6 @@ __all__ = [
     "Result",
     "ScheduleTree",
     "Verification",
-    "__version__",
     "optimize",
     "verify",
 ]
@@ -64,4 +63,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """List the public names."""
-    return sorted(__all__)
+    return sorted([*__all__, "__version__"])
