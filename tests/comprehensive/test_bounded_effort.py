@@ -153,7 +153,7 @@ def test_what_takes_too_long_is_given_up(monkeypatch, counting):
     monkeypatch.setattr(registry, "strategies", lambda *_: chosen if counting else (endless, *chosen))
     monkeypatch.setattr(registry, "counters", lambda *_: (*counters, *([EndlessLater()] if counting else [])))
     with within(3):
-        result = optimize(SMOOTH, time_limit=1.0)
+        result = optimize(SMOOTH, time_limit=1.0, machine="all")
     assert not result.complete
     assert result.schedules[0].leaves
     assert any("the time limit was reached before it was done" in note for _, note in result.schedules[0].notes)

@@ -77,8 +77,8 @@ def test_a_full_disk_leaves_the_old_file_or_none(folder):
         assert sorted(path.name for path in Path().iterdir()) == ["fill.mf", "k.ptx", "old.dot", "out"]
         assert CliRunner().invoke(cli, [*words, "/dev/null"]).exit_code == 0
         assert not Path("/dev/null").is_file()
-    with full_disk():
-        assert CliRunner().invoke(cli, ["optimize", "fill.mf", "-o", "out", *quick]).exit_code == 1
+    with full_disk():  # files that change, for others are left alone
+        assert CliRunner().invoke(cli, ["optimize", "fill.mf", "-o", "out"]).exit_code == 1
     assert Path("out/report.md").read_bytes() == before
 
 

@@ -275,8 +275,8 @@ CASES = {
     ),
     "memory that nobody has written": Case(
         "float *w = (float *)malloc(n * sizeof *w), *v; v = malloc(n * sizeof *v); "
-        + schedule("if (x[i] > 5) w[i] = x[i]; if (x[i] > 7) v[i] = x[i];")
-        + schedule("if (x[i] > 5) y[i] = w[i]; if (x[i] > 7) z[i] = v[i];")
+        + schedule("if (x[i] > 5) w[i] = x[i]; if (x[i] > 7) v[i] = x[i]; if (i == n - 1) w[i] = v[i] = 1;")
+        + schedule("if (x[i] > 5) y[i] = w[i]; if (x[i] > 7) z[i] = v[i]; if (i == n - 1) z[i] = w[i] + v[i];")
         + " free(w); free(v);",
         {"x": ONCE, "y": ONCE, "z": ONCE},
         {"y": ONCE, "z": ONCE},
@@ -291,16 +291,16 @@ CASES = {
     ),
     "memory that the host has written in part": Case(
         "float *w = malloc(n * sizeof *w); for (int i = 0; i < 5; i++) w[i] = -1; "
-        + schedule("if (x[i] > 5) w[i] = x[i];")
+        + schedule("if (x[i] > 5) w[i] = x[i]; if (i == n - 1) w[i] = 2;")
         + " for (int i = 0; i < 5; i++) y[i] = w[i]; y[7] = w[7]; free(w); w = malloc(n * sizeof *w);"
-        + schedule("if (x[i] > 9) w[i] = x[i];")
+        + schedule("if (x[i] > 9) w[i] = x[i]; if (i == n - 1) w[i] = 2;")
         + " y[9] = w[9]; free(w);",
         {"w": ONCE, "x": ONCE},
         {"w": {20: 1, 4: 2}},
     ),
     "memory that is set to 0": Case(
         "float *w = calloc(n, sizeof *w); "
-        + schedule("if (x[i] > 5) w[i] = x[i];")
+        + schedule("if (x[i] > 5) w[i] = x[i]; if (i == n - 1) w[i] = 2;")
         + schedule("y[i] = w[i];")
         + " free(w);",
         {"w": ONCE, "x": ONCE},

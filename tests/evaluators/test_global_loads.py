@@ -107,7 +107,7 @@ def test_striding_threads_share_the_iterations():
         ("b[i * B + j] = a[(int)a[j]];", 2),
         ("float t = 0; for (int k = 0; k < 3; k++) t += a[i * B + j + k]; b[i * B + j] = t;", 3),
         ("for (int k = 0; k < m; k++) b[i * B + j] = b[i * B + j] + a[k];", 2 * m),
-        ("for (int k = 0; k < m; k++) for (int l = 0; l < k; l++) b[i * B + j] += a[k + l];", 2 * m * (m - 1)),
+        ("for (int k = 0; k < m; k++) for (int l = 0; l <= k; l++) b[i * B + j] += a[k + l];", 2 * m * m),
         ("for (int k = j; k < B; k++) b[i * B + j] += a[k];", 2 * B),
         ("for (int k = m; k > 0; k--) b[i * B + j] += a[k];", 2 * m),
         ("for (int k = 0; k < m; k++) { if (a[k] > 0) break; b[i * B + j] = k; }", m),

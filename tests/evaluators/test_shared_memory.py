@@ -65,7 +65,10 @@ def test_jacobi_asked_for_explicitly():
         ("b[2 * (i * B + j)] = a[0];", B + 1),
         ("b[2 * (i * B + j)] = b[2 * (i * B + j) + 1] + a[0];", 2 * B + 1),
         ("b[i] = a[j];", B + 1),
-        ("for (int k = 0; k < m; k++) b[(i * B + j) * m + k] = a[k * B + j];", 2 * B * m),
+        (
+            "for (int k = 0; k < m; k++) b[(i * B + j) * m + k] = a[k * B + j];",
+            B * m,
+        ),  # b is stored through: where m is 0, nothing is
         ("for (int k = 0; k < m; k++) b[i * B + j] += a[i * B + j + k];", 2 * B + m - 1),
         ("for (int k = 0; k < 3; k++) for (int l = 0; l < 3; l++) b[i * B + j] += a[i * B + j + k + l];", 2 * B + 4),
         ("b[i * B + j] = a[i * B + j] + a[N - 1];", 2 * B + 1),

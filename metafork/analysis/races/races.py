@@ -86,7 +86,8 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
         accesses = tuple(access for access in accesses if access.array in doubtful and _certain(access))
         if not accesses:
             continue
-        for point in sorted(sample_points(facts.constraints, facts.derived), key=lambda p: sum(p.values())):
+        samples = sample_points((*facts.constraints, *facts.running), facts.derived)  # of launches whose loops run
+        for point in sorted(samples, key=lambda p: sum(p.values())):
             values = _with_definitions(program, facts, point)
             if values is not None and _on_path(path, facts, values):
                 for quotient in quotients:

@@ -166,7 +166,7 @@ class _Collector(Elements):
                     self._value(base, scope)
             case syntax.Invocation():
                 self._call(expression, scope, exact)
-            case syntax.Unsupported():
+            case syntax.Unsupported() | syntax.Literal():
                 self._everything(True, True)
             case syntax.Ternary(condition=condition, then=then, otherwise=otherwise):
                 self._value(condition, scope, exact)

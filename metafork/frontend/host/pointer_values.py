@@ -51,7 +51,7 @@ def _pointers_in(value: syntax.Expression, scope: Mapping[str, Variable]) -> set
                     return None
             case syntax.Prefix(op="&", operand=operand) if not isinstance(operand, syntax.Subscript):
                 return None
-            case syntax.Prefix(op="*") | syntax.Member() | syntax.Unsupported():
+            case syntax.Prefix(op="*") | syntax.Member() | syntax.Unsupported() | syntax.Literal():
                 return None
             case _:
                 pass

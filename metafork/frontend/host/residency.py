@@ -410,7 +410,13 @@ def _is_lent(argument: syntax.Expression, scope: dict[str, Variable]) -> bool:
             if variable is None:
                 return False
             return variable.type is not None or variable.element is not None or variable.fault in ("MF0201", "MF0208")
-        case syntax.Prefix(op="&" | "*") | syntax.Member() | syntax.Unsupported() | syntax.Invocation():
+        case (
+            syntax.Prefix(op="&" | "*")
+            | syntax.Member()
+            | syntax.Unsupported()
+            | syntax.Literal()
+            | syntax.Invocation()
+        ):
             return False
         case syntax.Assignment():
             return False

@@ -125,7 +125,7 @@ def _pure(expression: syntax.Expression, around: _Around) -> bool:
                     return False
                 if around.pointers and variable is not None and variable.element is not None:
                     return False
-            case syntax.Prefix(op="*" | "&") | syntax.Member() | syntax.Unsupported():
+            case syntax.Prefix(op="*" | "&") | syntax.Member() | syntax.Unsupported() | syntax.Literal():
                 return False
             case syntax.Subscript(base=base):
                 while isinstance(base, syntax.Subscript):

@@ -110,7 +110,7 @@ def test_arrays_stay_on_the_device_where_pointers_lead_to_arrays(body):
 def test_a_loop_whose_array_a_pointer_may_lead_to_keeps_nothing_on_the_device():
     """`own[k] = 1` in the loop writes what the schedule reads through `p`; the pragma keeps the function unfollowed."""
     text = (
-        "float own[64]; float *p = own;\n#pragma omp something\nfor (int k = 0; k < 3; k++) { STORE "
+        "float own[64]; float *p = own;\n#pragma omp task\n;\nfor (int k = 0; k < 3; k++) { STORE "
         + loop("p[i] += 1;")
         + "}"
     )

@@ -217,7 +217,7 @@ def test_the_header_states_the_duty():
     result = optimize(PRODUCT, counters=("shared_memory",), strategies=())
     header = header_file(result.unit, result.schedules)
     assert (
-        "/* What product is given must have as many elements: a has l * n, b has l * m, c has 0 < l ? m * n : 0. */"
+        "/* What product is given must have as many elements: a has l * n, b has l * m, c has (0 < l ? m * n : 0). */"
         in header
     )
     result = optimize(STRUCTURES, counters=("shared_memory",), strategies=())
@@ -292,8 +292,8 @@ def extent_of_v(text):
     try:
         (function,) = parse(Source("pointers.mf", text)).functions
     except DiagnosticsError as refused:
-        if {(one.code, one.message) for one in refused.diagnostics} != {("MF0201", "`v` is a pointer")}:
-            raise
+        assert {one.code for one in refused.diagnostics} == {"MF0201"}
+        assert "`v` is a pointer" in {one.message for one in refused.diagnostics}
         return None
     (pointer,) = (one for one in function.parameters if one.name == "v")
     return expression(pointer.array.extents[0])
@@ -430,17 +430,17 @@ def test_an_image_whose_borders_are_clamped_on_both_axes():
     [
         ("out[p] = v[idx[p]];", "v", "the greatest index of `v` is not known"),
         ("int k = 0; while (v[k] > 0) k++; out[p] = k;", "v", "the greatest index of `v` is not known"),
-        ("if (idx[p] > 0) out[p] = v[p];", "v", "that `v[B * (n / B) - 1]`, the last that it may touch, is touched"),
+        ("if (idx[p] > 0) out[p] = v[p];", "v", "the last that it may touch, is touched is not proved"),
     ],
 )
 def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops(body)))
-    assert {(one.code, one.message) for one in caught.value.diagnostics} == {("MF0201", f"`{pointer}` is a pointer")}
-    one, *_ = caught.value.diagnostics
+    assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
+    (one,) = (one for one in caught.value.diagnostics if one.message == f"`{pointer}` is a pointer")
     assert why in one.reason
     assert "#pragma metafork extents" in one.way_out
-    promised = loops(body).replace("void f", f"#pragma metafork extents({pointer}[n * n])\nvoid f")
+    promised = loops(body).replace("void f", "#pragma metafork extents(v[n * n], out[n])\nvoid f")
     assert parse(Source("pointers.mf", promised)).schedules
 
 
