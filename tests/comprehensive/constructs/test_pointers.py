@@ -292,8 +292,8 @@ def extent_of_v(text):
     try:
         (function,) = parse(Source("pointers.mf", text)).functions
     except DiagnosticsError as refused:
-        assert {one.code for one in refused.diagnostics} == {"MF0201"}
-        assert "`v` is a pointer" in {one.message for one in refused.diagnostics}
+        if ("MF0201", "`v` is a pointer") not in {(one.code, one.message) for one in refused.diagnostics}:
+            raise
         return None
     (pointer,) = (one for one in function.parameters if one.name == "v")
     return expression(pointer.array.extents[0])
