@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TUTORIAL, README = ROOT / "docs" / "tutorial.md", ROOT / "README.md"
 BLOCK = re.compile(
@@ -57,6 +59,7 @@ def typed(path, folder):
     return BLOCK.sub(block, path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_the_tutorial_is_as_it_says(tmp_path):
     page = TUTORIAL.read_text(encoding="utf-8")
     for command in ("gcc", "g++", "metafork optimize", "metafork verify", "METAFORK_TRACE=1 ./main"):

@@ -38,7 +38,7 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
 
 
 @pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12004), ("strips", 16001), ("elements", 34)])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])
     assert found.failures == {}

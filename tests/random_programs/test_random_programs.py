@@ -26,7 +26,7 @@ def assert_leaves_ran(rows):
 @pytest.mark.parametrize(
     ("kind", "first"), [("plain", 10), ("structures", 5012), ("mixed", 9000), ("constructs", 11001)]
 )
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_a_few_random_programs(kind, first):
     found = check(list(range(first, first + 3)), kind=kind, optimization="-O0")
     assert [failure.text() for failure in found.failures] == []

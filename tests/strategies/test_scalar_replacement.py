@@ -197,6 +197,7 @@ BOUNDS = st.sampled_from(["s", "B", "3", "k", "N - 1"])
     st.sampled_from(["", "int m = k * 2; ", UPDATE]),
     st.data(),
 )
+@pytest.mark.slow
 def test_random_loops_compute_the_same(inner, inner_bound, outer_bound, first, data):
     first = first if isinstance(first, str) else data.draw(first).replace("l", "k")
     text = nest(

@@ -204,7 +204,7 @@ def test_exchanged_pointers_of_unlike_extents_are_told_so():
 
 
 @pytest.mark.parametrize("text", [PROGRAM, STRUCTURES, ROWS], ids=["scalars", "structures", "rows"])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
     found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
@@ -225,6 +225,7 @@ def test_the_header_states_the_duty():
     assert "/* What move is given must have as many elements: p has n, q has n. */" in header
 
 
+@pytest.mark.slow
 def test_the_header_is_cplusplus_where_no_schedule_uses_a_pointer(tmp_path):
     text = PRODUCT.replace("float *restrict c)", "float *restrict c, double *restrict unused, const char *name)")
     result = optimize(text, counters=("shared_memory",), strategies=())
@@ -234,6 +235,7 @@ def test_the_header_is_cplusplus_where_no_schedule_uses_a_pointer(tmp_path):
         succeed([compiler, "-fsyntax-only", "-Werror", *include, "-x", kind, tmp_path / "input.h"])
 
 
+@pytest.mark.slow
 def test_a_product_of_pointers_is_one_of_arrays():
     arrays = PRODUCT.replace("const float *a, const float *b, float *restrict c)", "const float a[l * n], "
                              "const float b[l * m], float c[m * n])")  # fmt: skip

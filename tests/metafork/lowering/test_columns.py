@@ -257,6 +257,7 @@ def test_vectors_have_16_bytes(type_, lanes):
     assert {one.part.lanes for one in parts(kernel)} == ({lanes} if lanes else set())
 
 
+@pytest.mark.slow
 def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     cases = [case(name, body) for name, body in (VECTORS | ONE_BY_ONE).items()]
     cases += [case(name, body, rows=1) for name, body in list(VECTORS.items())[::3]]

@@ -79,6 +79,7 @@ def moved(one, multiple=4):
     return with_aligned_start(one, multiple, Analyses().facts(one))
 
 
+@pytest.mark.slow
 def test_moved_programs_compute_what_they_did(tmp_path):
     """Also where a thread has four columns and rows, and where blocks walk the grid."""
     cases = []

@@ -99,6 +99,7 @@ def test_every_spelling_caches_a_and_b_and_keeps_c_in_a_register(name):
         assert path.private[0].count == 1
 
 
+@pytest.mark.slow
 def test_every_spelling_computes_the_product(tmp_path):
     assert run([Case(text, points) for text, points in SPELLINGS.values()], tmp_path) == {}
 

@@ -207,7 +207,7 @@ def elements(indices, point):
 
 
 @pytest.mark.parametrize("seed", sampled(range(8), 3))
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_elements_at_parts_of_a_number_are_told_apart_only_where_they_are_apart(seed):
     numbers = Random(seed)
     proved = 0

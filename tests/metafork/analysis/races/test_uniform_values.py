@@ -126,6 +126,7 @@ def checked(seeds, each):
     return proved
 
 
+@pytest.mark.slow
 def test_no_phase_that_races_is_proved_free_of_races():
     assert checked(range(2), 20) >= 3
 

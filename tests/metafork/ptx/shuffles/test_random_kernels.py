@@ -156,6 +156,7 @@ def replaced_and_equal(seed):
 
 
 @pytest.mark.parametrize("start", sampled(range(0, 30, 10), 1))
+@pytest.mark.slow
 def test_random_kernels_keep_their_results(start):
     assert sum(replaced_and_equal(seed) for seed in range(start, start + 10)) > 8
 
