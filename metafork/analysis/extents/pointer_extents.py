@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
@@ -20,7 +21,7 @@ from metafork.analysis.extents.extent_text import Names, condition_text, value_t
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
 from metafork.analysis.facts import Facts, Scope, program_facts
-from metafork.ir.program import Program
+from metafork.ir.program import ParameterKind, Program
 
 CHOICES = 3
 """Choices one in the other."""
@@ -61,7 +62,7 @@ def extents_of(
     ``beside`` are, for each program, those that run whenever it does: it does not matter which of them touches the last
     element.  Some arrays have ``least`` numbers of elements, touched or not.
     """
-    facts = [program_facts(program) for program in programs]
+    facts = [program_facts(_with_data(program)) for program in programs]
     found: list[list[Access]] = []
     regions: list[Region] = []
     for number, program in enumerate(programs):
@@ -94,6 +95,12 @@ def extents_of(
             else:
                 unknown[array] = Unknown(f"schedules that need not all run touch more or less of `{array}`", other=True)
     return Extents(known, unknown)
+
+
+def _with_data(program: Program) -> Program:
+    """Return a program each of whose parameters may come to size an array, so that no serial loop is known to run."""
+    data = tuple(replace(one, kind=ParameterKind.DATA) for one in program.parameters)
+    return replace(program, parameters=data)
 
 
 def _joined(region: Region, facts: Facts, program: Program) -> Region | None:

@@ -52,7 +52,7 @@ PROVED = {
     ("tiles", "x[(i + 1) % n] = y[(i + n - 1) % n];"): {"x": "n", "y": "n"},
     # loops in a thread
     ("elements", "for (int j = 0; j < m; j++) x[i * m + j] = 1;"): {"x": "m * n"},
-    ("elements", "for (int j = 0; j < m; j++) x[i * k + j] = 1;"): {"x": "m + k * n - k"},
+    ("elements", "for (int j = 0; j < m; j++) x[i * k + j] = 1;"): {"x": "1 <= m ? m + k * n - k : 0"},
     ("elements", "for (int j = 0; j <= i; j++) x[i * n + j] = 1;"): {"x": "n * n"},
     ("elements", "for (int j = i + 1; j < n; j++) x[i * n + j] = 1;"): {"x": "n * n - n"},
     ("elements", "for (int j = 0; j <= i; j++) x[i * (i + 1) / 2 + j] = 1;"): {"x": "(n * n - n) / 2 + n"},
