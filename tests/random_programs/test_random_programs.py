@@ -90,10 +90,11 @@ def test_random_programs_with_pointers(first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(16000, 16032, 8))
+@pytest.mark.parametrize("first", [16000, 16016, 16024, 16032])  # groups in which loops are cut into strips
 def test_random_programs_with_loops_in_strips(first):
     found = check(list(range(first, first + 8)), kind="strips")
     assert [failure.text() for failure in found.failures] == []
+    assert any("strip_mining" in row.strategies for row in found.leaves)
     assert_leaves_ran(found.leaves)
 
 
