@@ -115,6 +115,7 @@ def selected(product, machine):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_dispatcher_and_select_take_the_same_leaves(product):
     (schedule,) = json.loads((product / "product.out" / "product.tree.json").read_text())["schedules"]
     strategies = {str(leaf["id"]): leaf["strategies"] for leaf in schedule["leaves"]}
@@ -141,6 +142,7 @@ def test_the_leaf_of_an_ir_strategy_is_ptx(product):
     assert (product / "product.out" / "leaves" / f"product_k0_leaf{rolled[0]}.ptx").exists()
 
 
+@pytest.mark.slow
 def test_the_back_end_says_what_would_run(shown, tmp_path):
     """It lies outside of the tree, and no file of the project knows it."""
     (tmp_path / "product.mf").write_text(TEXT)

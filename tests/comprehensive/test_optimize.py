@@ -37,6 +37,7 @@ void f(int N, int B, float a[N]) {
 
 
 @pytest.mark.parametrize("name", sampled(EXAMPLES, set(EXAMPLES) - {"blur", "heat3d", "jacobi2d", "matmul_tile"}))
+@pytest.mark.sampled(3)
 def test_every_property_of_every_example(name):
     result = metafork.optimize(f"examples/{name}.mf", machine="all", strategies=["+register_pressure"])
     for tree in result.schedules:
@@ -108,6 +109,7 @@ def test_a_tree_for_a_range_covers_all_that_it_is_for():
     assert all(judged.verdict is Verdict.YES for judged in covers_start(bounded, Judge(bounded)))
 
 
+@pytest.mark.slow
 def test_what_an_estimate_of_registers_leaves_out_is_reported_with_the_estimate():
     """A hundred values live in each of 1,024 threads: no machine has the registers, as estimated."""
     values = range(80)

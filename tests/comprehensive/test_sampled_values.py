@@ -29,6 +29,7 @@ def test_a_degree_is_sampled_unless_it_is_proved_of_every_shape():
     assert jacobi.sampled == ""
 
 
+@pytest.mark.slow
 def test_json_report_drawing_and_selection_say_so(out):
     folder = out / "transpose.out"
     text = (folder / "transpose.tree.json").read_text()

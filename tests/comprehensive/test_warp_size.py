@@ -61,6 +61,7 @@ def test_a_machine_decides_before_the_back_end(machine, warp_size):
     ("options", "warp_size"),
     [((), 32), (("--backend", "hip"), 64), (("--backend", "hip", "--machine", "gfx1100"), 32)],
 )
+@pytest.mark.sampled(1)
 def test_the_back_end_says_it_where_no_machine_does(tmp_path, options, warp_size):
     (tmp_path / "line.mf").write_text(LINE)
     chosen = ("--counters", "registers_per_block", "--strategies", "caching", "--static", "none", "--json")
@@ -86,6 +87,7 @@ def test_blocks_are_a_warp_at_least():
         assert all(any(str(floor) in str(one) for one in system) for leaf in dearer for system in leaf.systems)
 
 
+@pytest.mark.slow
 def test_a_striding_block_of_64_computes_what_the_program_means():
     found = verify(
         LINE,

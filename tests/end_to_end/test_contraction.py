@@ -111,6 +111,7 @@ def printed(program, machine):
     ("machine", "said"),
     [("", "leaf 1 "), ("Z=0", "leaf "), ("RB=800,R=40", "leaf "), ("T=1", "the serial code runs")],
 )
+@pytest.mark.sampled(3)
 def test_leaves_and_serial_code_compute_the_same(built, machine, said):
     _, program, fused = built
     rows, trace = printed(program, machine)

@@ -83,6 +83,7 @@ void f(int n, int B, float a[n])
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_prints_and_asserts_without_its_header():
     found = verify(
         TALKATIVE,

@@ -45,6 +45,7 @@ def test_a_host_without_a_device_runs_the_serial_program(tmp_path, monkeypatch):
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake on PATH")
+@pytest.mark.slow
 def test_a_host_through_the_cmake_package(tmp_path):
     run(METAFORK, "optimize", EXAMPLES / "blur.mf", "-o", tmp_path / "blur.out", "--strategies", "granularity,caching")
     run("cmake", "-S", EXAMPLES / "cmake", "-B", tmp_path, "-DMETAFORK_CPU=ON")

@@ -64,6 +64,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("own", [["-I."], ["-Imean.out", "-I."], ["-I.", "-Imean.out"]])
+@pytest.mark.sampled(1)
 def test_the_host_file_reaches_the_header_of_the_input(folder, own):
     c = ["gcc", "-std=gnu11", "-DMETAFORK_CPU", *own, "-Imean.out/include"]
     run(*c, "-c", "mean.out/mean_host.c", "-o", "host.o", cwd=folder)

@@ -78,6 +78,7 @@ def test_a_race_that_needs_the_wrap_around_is_not_taken_for_none(body):
         check_races(exact_unit(parse(Source("f.mf", nest(body)))), strict=True)
 
 
+@pytest.mark.slow
 def test_a_window_does_not_start_where_only_a_wrap_around_leads():
     text = nest(
         "unsigned p = (unsigned)(i * B + u); if (p > 0) y[p] = x[p + 4294967295u];",

@@ -46,6 +46,7 @@ def check_batch(first, count):
     assert counts["parsed"] > 0
 
 
+@pytest.mark.slow
 def test_bad_input():
     check_batch(0, QUICK)
 

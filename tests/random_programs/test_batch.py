@@ -61,7 +61,7 @@ def test_programs_of_other_kinds_are_right(kind, seed):
     ],
     ids=["nothing done", "crash", "endless", "no C", "grid loop"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 def test_a_wrong_program_fails_alone(edit, told):
     found = check_batch([VICTIM - 1, VICTIM, VICTIM + 1], code_of=damaged(edit), seconds=1)
     assert found.failures.keys() == {VICTIM}

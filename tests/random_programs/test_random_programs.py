@@ -107,7 +107,7 @@ def test_random_programs_over_elements(first):
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_programs_that_once_failed(seed):
     assert [failure.text() for failure in check([seed], points=24, optimization="-O0").failures] == []
 

@@ -33,7 +33,7 @@ def program(tmp_path_factory):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("order", ["forward", "reverse"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 def test_barriers_separate(program, variant, order):
     environment = {**os.environ, "METAFORK_CPU_ORDER": order}
     done = succeed([program(variant), "multiply", "64", "16"], env=environment)

@@ -193,6 +193,7 @@ NUMBERS = st.sampled_from([0, 1, 2, 3, 7, 11, 1000, 2**30, 2**31 - 1])
 
 @settings(max_examples=40, deadline=None)
 @given(BODIES, NUMBERS, NUMBERS)
+@pytest.mark.slow
 def test_no_value_changes_and_nothing_new_overflows(body, n, s):
     before = program(nest("int x = 3; int y = j; " + body))
     point = {"N": n, "s": s, "B": 1}

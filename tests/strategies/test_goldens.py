@@ -46,6 +46,7 @@ def test_text_in_text_out(path, request):
 
 
 @pytest.mark.parametrize("path", FILES, ids=named)
+@pytest.mark.sampled(20)
 def test_what_is_printed_means_the_same(path):
     """The text after reads back to a program with the results of that before, which the strategy leaves alone."""
     first, again = program(before(path)), program(path.read_text().partition(AFTER)[2].partition("*/")[2])

@@ -264,6 +264,7 @@ TYPES = ("int", "unsigned", "long", "unsigned long", "long long")
 @pytest.mark.parametrize("index", ["(i*s + k)*B + j", "i*s*B + k*B + j", "k*d*B + i*B + j"])
 @pytest.mark.parametrize("counted", TYPES)
 @pytest.mark.parametrize("extent", TYPES)
+@pytest.mark.sampled(15)
 def test_the_type_of_a_loop_that_joins_the_grid_stays_in_what_it_was_added_to(index, counted, extent):
     text = loop_nest(f"for ({counted} k = 0; k < s; k++) {{ {counted} p = {index}; a[p] = b[p] + 1; }}")
     text = text.replace("int N, int s,", f"long N, {extent} s,").replace("int i", "long i").replace("int d", "long d")
@@ -303,6 +304,7 @@ def bodies(draw):
 
 @settings(max_examples=40, deadline=None)
 @given(bodies(), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(0, 5))
+@pytest.mark.slow
 def test_whatever_is_applied_computes_the_same(body, s, width, blocks, rest):
     before = program(loop_nest(body))
     point = {"N": s * width * blocks + rest, "s": s, "B": width}

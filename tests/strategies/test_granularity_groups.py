@@ -127,6 +127,7 @@ def test_a_leaf_has_it_where_the_registers_are():
     assert [leaf.strategies for leaf in tree.leaves] == [strategies, strategies[:1]]
 
 
+@pytest.mark.slow
 def test_kernels_at_sizes_that_leave_iterations_over(tmp_path):
     cases = []
     for name, source, points in (

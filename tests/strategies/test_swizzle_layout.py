@@ -85,6 +85,7 @@ def test_whole_warps_need_the_rows_own_bits_only():
 
 
 @pytest.mark.parametrize("text", [WIDE, NARROW, MATMUL, TRANSPOSE])
+@pytest.mark.sampled(2)
 def test_other_elements_and_programs(text):
     before = degree(Version(program(text)))
     after = applied(text).version
@@ -189,6 +190,7 @@ def test_fields_of_structures_are_the_right_ones(tmp_path):
     assert run([with_layout(case, layout) for case in cases for layout in layouts], tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_every_layout_computes_what_the_program_means(tmp_path):
     points = [
         {"N": n, "s": s, "B0": b, "B1": c}

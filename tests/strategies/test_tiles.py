@@ -90,6 +90,7 @@ def test_what_stays_in_shared_memory(text, kept, padded):
 
 
 @pytest.mark.parametrize("grid_limit", [0, 1])
+@pytest.mark.sampled(1)
 def test_kernels_compute_what_the_program_means(tmp_path, grid_limit):
     cases = [Case(text, points, program=applied(text).version.program) for text, points, _, _ in MOVES.values()]
     assert run(cases, tmp_path, grid_limit) == {}

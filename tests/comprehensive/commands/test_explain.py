@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from comprehensive.cli import cli
@@ -86,6 +87,7 @@ def test_faults_of_the_input_are_diagnostics(tmp_path):
     assert "s_k0: the schedule" in result.stdout
 
 
+@pytest.mark.slow
 def test_optimize_says_it_in_a_line(tmp_path):
     result = invoke("optimize", written(tmp_path, MATMUL, "m.mf"), "-o", tmp_path / "out")
     assert (

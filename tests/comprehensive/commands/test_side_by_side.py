@@ -107,6 +107,7 @@ def test_a_process_that_is_killed_is_an_error():
         list(in_order(work, range(2), 2))
 
 
+@pytest.mark.slow
 def test_what_is_said_is_the_same_however_many_run(tmp_path):
     for name, text in {"a": PROGRAM, "b": "void f(int n) { meta_schedule { } }", "c": PROGRAM}.items():
         (tmp_path / f"{name}.mf").write_text(text)
@@ -118,6 +119,7 @@ def test_what_is_said_is_the_same_however_many_run(tmp_path):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.sampled(1)
 def test_a_signal_ends_all(number, status, tmp_path):
     (tmp_path / "endless.py").write_text(ENDLESS)
     for name in ("a.mf", "b.mf"):

@@ -47,7 +47,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_blocks_compute_what_the_loops_say(name):
     options = Options(points=8, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(

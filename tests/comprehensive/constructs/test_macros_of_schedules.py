@@ -47,6 +47,7 @@ void f(int n, int B, int rounds, float a[n], float b[n])
 """
 
 
+@pytest.mark.slow
 def test_every_leaf_is_the_serial_program():
     options = Options(points=4, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(MACROS + USES, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")

@@ -278,11 +278,13 @@ double norm(int n, int B, const double *x)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.sampled(4)
 def test_accepted_without_a_warning(name):
     unit = exact_unit(parse(Source("natural.mf", PROGRAMS[name]), reassociate=True))
     assert check_races(unit, strict=True) == ()
 
 
+@pytest.mark.slow
 def test_every_leaf_is_right():
     text = "\n".join(PROGRAMS[name] for name in ("lattice on a torus", "softmax"))
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")

@@ -85,6 +85,7 @@ def test_every_leaf_is_bit_identical_with_the_stated_order():
     assert all(check.verdict.value == "yes" for checks in found.guards.values() for check in checks)
 
 
+@pytest.mark.slow
 def test_every_strategy_keeps_the_order():
     strategies = ("granularity", "thread_striding", "thread_coarsening", "cse1")
     found = verify(
@@ -266,6 +267,7 @@ def test_the_report_states_the_order():
     assert "stated order" not in optimize(blocks("+"), **QUICK).to_report()
 
 
+@pytest.mark.slow
 def test_the_option_is_named(tmp_path):
     source = tmp_path / "dot.mf"
     source.write_text(DOT)

@@ -419,6 +419,7 @@ def test_a_grid_stride_loop_of_blocks_with_many_threads(threads, blocks):
     assert extent_of_v(text) == "n"
 
 
+@pytest.mark.slow
 def test_an_image_whose_borders_are_clamped_on_both_axes():
     """Its forty cases have more bounds than are looked for: the tight ones come first."""
     text = (SUITES / "sobel_bytes.mf").read_text()

@@ -53,6 +53,7 @@ def compiled(out):
     return [done.stderr for done in (device, host, user) if done.returncode]
 
 
+@pytest.mark.slow
 def test_files_of_one_run_compile(out):
     assert compiled(out) == []
     assert "METAFORK_GENERATION_f" in (out / header_name("f")).read_text()
@@ -120,6 +121,7 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("name", ["f.cu", "report.md", "include/metafork/exact.h", "leaves/f_k0_leaf1.mf", "f.d"])
+@pytest.mark.sampled(2)
 def test_a_folder_in_the_place_of_a_file_changes_nothing(out, name):
     place = out.parent / name if name == "f.d" else out / name
     place.unlink(missing_ok=True)
@@ -146,6 +148,7 @@ def test_nothing_is_removed_or_written_behind_a_link(out, tmp_path):
     assert contents(elsewhere) == behind
 
 
+@pytest.mark.slow
 def test_inputs_with_one_name_are_refused_before_anything_is_written(tmp_path):
     (tmp_path / "sub").mkdir()
     for name in ("a b.mf", "a*b.mf", "c.mf", "sub/c.mf"):

@@ -307,6 +307,7 @@ def test_nvcc_takes_instances(shift, tmp_path):
     assert set(kernels(shift)) <= set(re.findall(r"entry function '(\w+)'", done.stdout + done.stderr))
 
 
+@pytest.mark.slow
 def test_instances_take_no_more_shared_memory_than_their_leaf():
     """Of four results at a time the leaf keeps four in shared memory, where an instance for six could keep all."""
     (tree,) = optimize(

@@ -159,6 +159,7 @@ def launched(program, machine, s):
 
 
 @pytest.mark.parametrize("which", ["linear", "stepped"])
+@pytest.mark.sampled(1)
 def test_python_and_c_take_the_same_instance_at_the_bounds(which, request, tmp_path):
     result = request.getfixturevalue(which)
     (schedule,) = result.document.schedules
@@ -206,6 +207,7 @@ def test_select_says_which_condition_an_instance_misses(linear, tmp_path):
 OPTIONS = Options(points=16, optimization="-O0", dataflow_seconds=0, races=False)
 
 
+@pytest.mark.slow
 def test_instances_are_verified_on_both_sides_of_their_conditions(linear):
     found = verify(linear, options=OPTIONS)
     assert found.passed, found.table()
@@ -215,6 +217,7 @@ def test_instances_are_verified_on_both_sides_of_their_conditions(linear):
     assert any("is one below what another leaf or instance needs" in mark for mark in row.marks)
 
 
+@pytest.mark.slow
 def test_with_a_machine_that_has_the_registers_of_some_instances_these_run():
     found = verify(counted({1: 27, 2: 30, 4: 35, 8: 47}, static={"B": (4,)}, machine="R=36,RB=1000"), options=OPTIONS)
     assert found.passed, found.table()
@@ -228,6 +231,7 @@ def planted(leaf, tables):
     return [(), (), (), (tables.condition(at_most(1, 0)),)]
 
 
+@pytest.mark.slow
 def test_a_dispatcher_with_other_conditions_is_noticed(linear, monkeypatch):
     monkeypatch.setattr(select_text, "_conditions_of_instances", planted)
     failures = verify(linear, options=OPTIONS).failures

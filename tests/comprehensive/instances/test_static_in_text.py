@@ -77,6 +77,7 @@ def test_schedules_of_which_nobody_says_anything_get_typical_values():
     assert third == [{"s": 1, "B": 4}]
 
 
+@pytest.mark.slow
 def test_instances_of_the_text_run_and_the_host_file_is_c(tmp_path):
     options = Options(points=3, optimization="-O0", dataflow_seconds=0)
     found = verify(

@@ -120,6 +120,7 @@ def is_write(stmt, name):
     return isinstance(stmt, Assign) and isinstance(stmt.target, Element) and stmt.target.array.startswith(name)
 
 
+@pytest.mark.slow
 def test_an_off_by_one_window(stencil):
     """The last element of every window is not loaded."""
 
@@ -171,6 +172,7 @@ def test_a_too_small_shared_array(stencil):
     assert any(f.check == "code" and "is outside of its" in f.message for f in found)
 
 
+@pytest.mark.slow
 def test_what_is_undefined_is_told(guarded):
     """Undefined behaviour is trapped without a word: the message is that of a second build."""
 

@@ -69,6 +69,7 @@ def verified(tmp_path, monkeypatch, *options, value="x[i * B + u]", edit="", nvc
     return CliRunner().invoke(cli, ["verify", str(program), *chosen.split(), *options])
 
 
+@pytest.mark.slow
 def test_every_leaf_runs_on_the_device_too(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, "--json")
     assert told.exit_code == 0, told.output

@@ -22,6 +22,7 @@ void compare(int values, int compare, const float free[values][1], float malloc[
 """
 
 
+@pytest.mark.slow
 def test_no_name_of_the_file_meets_one_of_the_driver():
     options = Options(points=3, dataflow_seconds=0, optimization="-O0")
     found = verify(PROGRAM, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")

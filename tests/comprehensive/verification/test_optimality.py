@@ -17,6 +17,7 @@ EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parents[3] / "exa
 
 
 @pytest.mark.parametrize("example", sampled(EXAMPLES, ("aos", "jacobi1d", "matadd", "smooth")))
+@pytest.mark.sampled(2)
 def test_strategies_are_idempotent_and_counters_optimal_where_strategies_commute(example):
     result = optimize(example, machine="all", strategies=["+register_pressure"])
     for tree in result.schedules:

@@ -294,6 +294,7 @@ void changed(int n, int B, const int a[n], int b[n]) {
 """
 
 
+@pytest.mark.slow
 def test_cse_without_kills(monkeypatch):
     monkeypatch.setattr("metafork.analysis.cfg.available.defined_by", lambda stmt: None)
     assert "code" in noticed(CHANGED, ("cse1",))
@@ -331,6 +332,7 @@ def test_the_strategies_without_bugs_pass():
     assert noticed(CARRIED + CHANGED + TWO_PLACES, ("granularity", "cse1", "scalar_replacement")) == set()
 
 
+@pytest.mark.slow
 def test_a_counter_two_words_small(monkeypatch):
     right = SharedMemory.evaluate
 

@@ -116,6 +116,7 @@ def test_host_code_that_skips_a_schedule_fails_no_leaf(functions, number):
     check_that_some_points_are_left_out(functions, number)
 
 
+@pytest.mark.slow
 def test_a_fragment_that_skips_its_schedule_fails_no_leaf():
     found = verified(FRAGMENT)
     assert found.passed, found.table()

@@ -65,6 +65,7 @@ def test_a_leaf_that_only_full_blocks_reach_has_points():
         assert all(point.parameters["B0"] * point.parameters["B1"] >= 992 for point in points[leaf])
 
 
+@pytest.mark.slow
 def test_a_leaf_that_few_blocks_reach_has_its_points_beside_instances():
     tree = optimize(EXAMPLES / "heat3d.mf", static="auto").schedules[0]
     planes = [leaf.id for leaf in tree.leaves if "thread_planes" in leaf.strategies]

@@ -139,6 +139,7 @@ def test_where_the_extent_is_a_multiple_no_row_is_guarded():
     assert kernel.block[1].value == 2
 
 
+@pytest.mark.slow
 def test_kernels_with_several_rows_a_thread_compute_what_the_program_means(tmp_path):
     every = enumerate((TOGETHER | ONE_BY_ONE).items())
     cases = [case(name, body, (3, 8)[number % 2]) for number, (name, body) in every]
@@ -187,6 +188,7 @@ def kept(name, most):
     return Case(text, points, program=one, label=f"{name} {most}")
 
 
+@pytest.mark.slow
 def test_rows_whose_elements_stay_in_registers_across_a_block_level_loop(tmp_path):
     cases = [kept(name, most) for name in ROWS_KEPT for most in (2, 4)]
     registers = {}

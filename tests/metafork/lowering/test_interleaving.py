@@ -87,6 +87,7 @@ def faults(tmp_path_factory):
     return run(cases, tmp_path_factory.mktemp("interleaved"))
 
 
+@pytest.mark.slow
 def test_every_element_is_found_where_it_was_put(faults):
     assert faults == {}
 

@@ -96,6 +96,7 @@ def test_nested_loops_make_at_most_sixteen_results():
     assert [loops(one.mapped(jammed=most)) for most in (None, 4, 2)] == [5, 2 + 10, 1 + 22]
 
 
+@pytest.mark.slow
 def test_kernels_with_tiles_compute_what_the_program_means(tmp_path):
     # What is refused is run too: legality is not what keeps all of it from being jammed.
     every = {**JAMMED, **{name: LEFT[name] for name in ("nothing_shared", "from_one_on", "left_early")}}

@@ -56,6 +56,7 @@ MIXTURES = [*map(without_caching, AWKWARD), *(alone for case in AWKWARD for alon
 
 
 @pytest.mark.parametrize("first", sampled(range(4), 1))
+@pytest.mark.slow
 def test_mixtures_of_shared_and_global_memory_compute_what_the_program_means(tmp_path, first):
     assert run(MIXTURES[first::4], tmp_path) == {}
 

@@ -34,6 +34,7 @@ def read(text):
 
 
 @pytest.mark.parametrize("name", sampled(["aos", "jacobi1d", "blur", "matmul", "transpose"], 2))
+@pytest.mark.sampled(1)
 def test_leaves_of_examples(name):
     strategies, counters = ["+swizzle", "+thread_striding"], ["+bank_degree"]
     result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters, order="paper")

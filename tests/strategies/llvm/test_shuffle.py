@@ -139,6 +139,7 @@ def test_it_is_idempotent(jacobi2d):
         (5, 9, (3, 1)),  # no neighbour in x at all
     ],
 )
+@pytest.mark.sampled(6)
 def test_it_computes_what_the_serial_program_does(kernel, serial, before, rows, columns, block):
     code = leaf_ptx(kernel, (*before, SHUFFLE))
     result, done = played(kernel, code.text, rows, columns, block)

@@ -226,6 +226,7 @@ def test_where_shared_memory_is_short_or_a_block_is_small_there_are_no_strips():
     assert list(found.values()) == [(True, None), (False, 4), (True, None), plain]
 
 
+@pytest.mark.slow
 def test_kernels_at_sizes_with_short_strips(tmp_path):
     points = [{**point, "soft": 0.5} for point in grid(n=(7, 12), m=(0, 1, 2, 8, 13), B=(1, 3, 4, 16))]
     cases = [

@@ -127,6 +127,7 @@ def test_threads_are_as_many_as_groups():
     assert [getattr(extent, "value", None) for extent in kernel.block] == [None, 2, 2]
 
 
+@pytest.mark.slow
 def test_kernels_at_sizes_that_leave_rows_and_planes_over(tmp_path):
     points = grid(n=(5, 9), B=(1, 5), C=(4, 6), D=(2,)) + grid(n=(11,), B=(8, 16), C=(4, 9), D=(3,))
     cases = []

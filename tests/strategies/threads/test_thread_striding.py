@@ -41,6 +41,7 @@ def test_threads_leave_no_machine_with_a_warp_without_a_leaf(example):
 
 
 @pytest.mark.parametrize("name", sampled(["center", "matvec"], 1))
+@pytest.mark.slow
 def test_striding_leaves_compute_what_the_program_means(name):
     path = next(example for example in EXAMPLES if example.stem == name)
     options = Options(points=12, optimization="-O0", dataflow_seconds=0)

@@ -86,7 +86,7 @@ void weigh(int n, int B, const struct node *nodes, struct node *out, double *sum
 
 
 @pytest.mark.parametrize("text", [BODIES, POINTERS], ids=["bodies", "pointers"])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_every_leaf_is_the_serial_program(text):
     options = Options(points=4, jobs=1, dataflow_seconds=5, optimization="-O0")
     found = verify(text, counters=("shared_memory",), options=options, machine="all")
@@ -109,6 +109,7 @@ def test_other_back_ends(request, tmp_path, fixture, target):
     assert [one for one in moved if one[1:] == ("q", "to") and one[0] == "1480"] == [("1480", "q", "to")]
 
 
+@pytest.mark.slow
 def test_the_cpu_build_is_free_of_undefined_behaviour(tmp_path):
     result = optimize(BODIES, counters=("shared_memory",), strategies=())
     write_outputs(result, tmp_path)

@@ -29,6 +29,7 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_is_written(folder):
     metafork("optimize", "roots.mf", "--backend", "ptx", "--target", "sm_80", "-o", "out", cwd=folder)
     names = {path.name for path in (folder / "out").iterdir()}
@@ -62,6 +63,7 @@ def test_a_leaf_without_code_is_reported(folder):
 
 
 @pytest.mark.parametrize("backend", ["hip", "opencl"])
+@pytest.mark.sampled(1)
 def test_back_ends_without_ptx_are_quiet(folder, backend):
     text = (EXAMPLES / "smooth.mf").read_text()
     (folder / "two.mf").write_text(text + text.replace("smooth", "second"))

@@ -121,6 +121,7 @@ def matmul(tmp_path_factory):
     return Matmul(result, directory)
 
 
+@pytest.mark.slow
 def test_drop_ins_give_what_the_serial_elision_gives(matmul):
     result, directory = matmul.result, matmul.directory
     points = [("", [24, 4, 2, 3]), ("Z=40", [18, 3, 3, 2]), ("Z=1", [13, 5, 2, 3]), ("grid_dim_x=1", [24, 4, 2, 3])]
@@ -188,6 +189,7 @@ def test_examples_give_what_the_serial_elision_gives(tmp_path, file, function, p
     assert "left" not in traced
 
 
+@pytest.mark.slow
 def test_neighbours_are_accessed_together(tmp_path):
     (file, function, points) = CASES["jacobi2d"]
     text = (EXAMPLES / "jacobi2d.mf").read_text().replace("cache(a)", "cache()")
@@ -201,6 +203,7 @@ def test_neighbours_are_accessed_together(tmp_path):
         assert " leaf 1 " in traced
 
 
+@pytest.mark.slow
 def test_lanes_of_32_exchange_values(tmp_path):
     result = built("aos", tmp_path, "moments", **SWIZZLE)
     status, said, traced = compared(tmp_path, [("", [256, 64])])
@@ -210,6 +213,7 @@ def test_lanes_of_32_exchange_values(tmp_path):
     assert "__shfl" not in (tmp_path / "aos_hip.cpp").read_text()  # the header says what a shuffle is
 
 
+@pytest.mark.slow
 def test_columns_are_copied_as_such(tmp_path):
     built("columns", tmp_path, text=COLUMNS, counters=("threads_per_block",), strategies=())
     status, said, traced = compared(tmp_path, [("", [9, 4])], METAFORK_TRACE="2")
@@ -224,6 +228,7 @@ def matadd(tmp_path_factory):
     return directory
 
 
+@pytest.mark.slow
 def test_each_call_failing(matadd):
     points = [("", [21, 7, 3])]
     status, said, traced = compared(matadd, points, STANDIN_COUNT="1")

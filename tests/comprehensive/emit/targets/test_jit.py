@@ -71,6 +71,7 @@ def entries(folder):
     return sorted(Path(folder, "metafork").glob("*"))
 
 
+@pytest.mark.slow
 def test_the_first_launch_compiles_and_the_next_process_reads(smooth, driver, compiler, tmp_path):
     variables = {"XDG_CACHE_HOME": str(tmp_path), **compiler.variables}
     assert ran(smooth, driver, POINTS, **variables) == (["jit", "jit", "jit", "1"], "")

@@ -179,6 +179,7 @@ def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
 
 
 @needs_nvcc
+@pytest.mark.slow
 def test_nvcc_has_nothing_to_warn_of(own, tmp_path):
     flags = ("-O0", "-arch=sm_80", "-fmad=false", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror")
     succeed(["nvcc", *flags, f"-I{own}", f"-I{own}/include", "-c", own / "own.cu", "-o", tmp_path / "own.o"])

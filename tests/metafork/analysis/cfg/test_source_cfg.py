@@ -235,6 +235,7 @@ class TestUniformPaths:
 
     @settings(max_examples=30, deadline=None)
     @given(BODIES, st.sampled_from([0, 1, 2, 5, 1000]), st.sampled_from([1, 3]))
+    @pytest.mark.slow
     def test_one_path_is_taken_and_computes_the_same(self, body, n, s):
         guards = "if (N % 3 == 1) { int x = 2; c[x] = 7; } if (s < N) { c[9] = x; } else if (N % 3 == 1) c[8] = y;"
         before = program(nest("int x = 3; int y = j; " + body + guards))

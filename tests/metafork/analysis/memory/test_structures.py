@@ -87,6 +87,7 @@ def test_other_strides_have_no_transposition(stride):
 
 
 @pytest.mark.parametrize("strides", sampled([range(first, 32, 5) for first in range(2, 7)], 1))
+@pytest.mark.slow
 def test_every_stride_runs_as_the_serial_program_does(strides, tmp_path):
     cases = [case(of_stride(stride), SIZES) for stride in strides]
     for one in cases:
@@ -95,6 +96,7 @@ def test_every_stride_runs_as_the_serial_program_does(strides, tmp_path):
     assert run(cases, tmp_path) == {}
 
 
+@pytest.mark.slow
 def test_in_any_order_of_threads_and_with_the_portable_switch(tmp_path, monkeypatch):
     cases = [case(of_stride(6), SIZES)]
     monkeypatch.setenv("METAFORK_CPU_ORDER", "reverse")
@@ -215,6 +217,7 @@ IN_PLACE = {
 
 @pytest.mark.parametrize("ir_strategies", [(), PRESSURE[:1], PRESSURE[2:], (SHUFFLE,)])
 @pytest.mark.parametrize("stride", IN_PLACE)
+@pytest.mark.sampled(5)
 def test_the_device_code_computes_the_same(stride, ir_strategies):
     kernel = lower(transposed(IN_PLACE[stride]), "k")
     code = parse_ptx(leaf_ptx(kernel, ir_strategies).text)

@@ -150,6 +150,7 @@ def meetings(touched):
 
 @pytest.mark.parametrize("index", WRAPPED)
 @pytest.mark.parametrize("scalar", [False, True])
+@pytest.mark.sampled(10)
 def test_elements_at_wrapped_indices_are_told_apart_where_they_are_apart(index, scalar):
     for guard, holds in (("p < n", lambda p, n, k: p < n), ("1", lambda p, n, k: True)):
         doubtful = doubts(wrapped(index, guard, scalar=scalar))

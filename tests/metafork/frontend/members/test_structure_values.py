@@ -65,7 +65,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_a_member_is_a_parameter(name):
     text = "#include <assert.h>\n#include <stddef.h>\n" + PROGRAMS[name]
     options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")

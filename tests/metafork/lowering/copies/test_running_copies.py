@@ -78,6 +78,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("grid_limit", [0, 1])
+@pytest.mark.sampled(1)
 def test_every_element_is_copied(tmp_path, grid_limit):
     cases = [replace(one, program=one.unit.schedules[0].program) for one in CASES]
     padded = [

@@ -21,6 +21,7 @@ def compiled(directory, *options):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc on PATH")
+@pytest.mark.slow
 def test_hardware_that_can_copies_asynchronously(tmp_path):
     kernels = "".join(kernel_text(lower(staged(text), name)) for name, text in TEXTS.items())
     (tmp_path / "k.cu").write_text(f'#include "metafork/device.h"\n{kernels}')

@@ -90,6 +90,7 @@ def cases():
     yield Case(BEHIND, grid(n=[8, 12, 13, 24], B=[3]), program=behind), {("2", "shared_a")}
 
 
+@pytest.mark.slow
 def test_neighbours_are_copied_together(tmp_path):
     found = list(cases())
     for case, expected in found:

@@ -131,6 +131,7 @@ def assert_same(before, after):
 
 
 @pytest.mark.parametrize("spelling", INDICES)
+@pytest.mark.sampled(5)
 def test_signed_indices(spelling):
     before = kernel(body(INDICES[spelling]))
     after, report = shuffled(before)
@@ -396,6 +397,7 @@ def test_a_remainder_of_unsigned_numbers_beyond_the_signed_ones():
     assert_same(before, after)
 
 
+@pytest.mark.slow
 def test_random_borders():
     random = np.random.default_rng(5)
     found = 0

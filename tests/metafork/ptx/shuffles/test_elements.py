@@ -31,6 +31,7 @@ def narrow(one, other, widths, size, guard="", nc=".nc"):
 
 @pytest.mark.parametrize("size", [8, 16, 32])
 @pytest.mark.parametrize(("one", "other"), list(itertools.product("sub", repeat=2)))
+@pytest.mark.sampled(6)
 def test_every_pair_of_extensions_and_widths(size, one, other):
     for widths in itertools.product([width for width in REGISTERS if width >= size], repeat=2):
         before = narrow(one, other, widths, size)

@@ -52,6 +52,7 @@ def test_counts():
         ("parts of warps",),
     ),
 )
+@pytest.mark.sampled(2)
 def test_results_are_the_same_bits(name, shape, grid, block):
     after = shuffle_text(LOOPS).text
     grid, block = (grid, block) if name == "nest" else ((4, 1, 1) if name == "guarded" else (2, 1, 1), (block[0], 1, 1))

@@ -20,6 +20,7 @@ SUM = "add.f32 %f1, %f1, %f2; fma.rn.f32 %f1, %f1, %f1, %f3; st.global.f32 [%rd5
 
 
 @pytest.mark.parametrize(("first", "second", "third"), list(itertools.product(GUARDS, GUARDS, ("", "@%p2 "))))
+@pytest.mark.sampled(10)
 def test_every_pair_of_predicates(first, second, third):
     before = kernel(f"""
     {PREDICATES}

@@ -70,6 +70,7 @@ class TestReuse:
     @pytest.mark.parametrize("bits", [8, 16, 32])
     @pytest.mark.parametrize("nc", ["", ".nc"])
     @pytest.mark.parametrize("kinds", ["su", "us", "sb", "bs", "ub", "bu", "ss", "uu", "bb"])
+    @pytest.mark.sampled(12)
     def test_an_extension_is_part_of_the_value(self, register, bits, nc, kinds):
         one, other = kinds
         before = kernel(f"""

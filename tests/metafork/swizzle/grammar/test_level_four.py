@@ -29,6 +29,7 @@ def planted(text, name, option, turn=0):
 
 
 @pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.sampled(1)
 def test_any_composition_is_found_again(turned):
     text = ONE_STAGE.replace("TURN(t)", "?rotate{axis=0}(t)" if turned else "\\i, k. t[i, k]")
     count = len(transformations(32, 6, 4))

@@ -99,6 +99,7 @@ OPERATORS_IN_SKETCHES = {
 
 
 @pytest.mark.parametrize("name", OPERATORS_IN_SKETCHES)
+@pytest.mark.sampled(4)
 def test_operators_are_solved_and_run(name, tmp_path):
     text = "x: [16] = input\n" + OPERATORS_IN_SKETCHES[name].replace("i_s", "(\\i. i)")
     problem = load(Source("operators.swz", text))
@@ -296,6 +297,7 @@ def random_problem(seed):
 
 
 @pytest.mark.parametrize("start", range(0, 300, 60))
+@pytest.mark.sampled(2)
 def test_the_search_finds_what_enumeration_finds(start):
     several = stepped = 0
     for seed in range(start, start + 60):

@@ -28,6 +28,7 @@ def rows_of(code):
 
 
 @pytest.mark.parametrize(("name", "s"), sampled([("crc", 3), ("crc", 4), ("rcr", 3), ("rcr", 7)], 3))
+@pytest.mark.sampled(1)
 def test_a_transposition_loads_and_stores_whole_rows(name, s, tmp_path):
     problem = problem_of(name, s=s)
     found = solutions(problem)

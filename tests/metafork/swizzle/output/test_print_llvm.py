@@ -64,6 +64,7 @@ def check(problem, codes, element):
 
 @pytest.mark.parametrize("element", [ScalarType.FLOAT, ScalarType.INT], ids=["float", "int"])
 @pytest.mark.parametrize(("name", "constants"), PROBLEMS, ids=NAMES)
+@pytest.mark.sampled(5)
 def test_ptx_computes_the_specification(name, constants, element):
     problem = problem_of(name, **constants)
     codes = codes_of(problem)

@@ -52,7 +52,7 @@ def case_of(name, constants, count):
 
 
 @pytest.mark.parametrize(("name", "constants", "count"), [case_of(*one) for one in PROBLEMS])
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(2)
 def test_all_solutions_are_found_and_compute_the_goal(name, constants, count, tmp_path):
     problem = problem_of(name, **constants)
     found = all_solutions(problem)

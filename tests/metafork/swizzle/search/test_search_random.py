@@ -77,6 +77,7 @@ def key(problem, options):
 
 
 @pytest.mark.parametrize("start", range(0, 240, 40))
+@pytest.mark.sampled(2)
 def test_the_search_finds_what_enumeration_finds(start):
     several = 0
     for seed in range(start, start + 40):

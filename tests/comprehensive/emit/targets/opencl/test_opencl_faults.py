@@ -35,6 +35,7 @@ def whole(smooth, opencl):
     return calls
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_run(whole):
     names = whole.names
     assert names[0] == "clGetPlatformIDs"
@@ -79,7 +80,7 @@ def check(smooth, opencl, whole, number, lost, **variables):
 
 
 @pytest.mark.parametrize("run", ["whole", "synchronous"])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_each_function_failing(smooth, opencl, run, request):
     """The last call of each function fails, and for a few from then on all."""
     whole, variables = request.getfixturevalue(run), {"METAFORK_ASYNC": "0" if run == "synchronous" else "1"}

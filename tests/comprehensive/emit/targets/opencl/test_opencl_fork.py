@@ -93,6 +93,7 @@ SAID = "metafork: smooth_k0: the device is that of the process that forked this 
     ("what", "said"),
     [("exits", []), ("forks", []), ("calls", [SAID]), ("drops", [SAID]), ("first", [])],
 )
+@pytest.mark.sampled(2)
 def test_a_child(main, what, said):
     """The last one is forked before its parent uses a device, and uses it itself."""
     assert main(what) == (0, said)

@@ -10,6 +10,7 @@ POINTS = [("", {"n": n, "B": B}) for n, B in ((1, 1), (5, 4), (100, 32), (3000, 
 
 
 @pytest.mark.parametrize(("backend", "fixture"), [(PTX, "driver"), (OPENCL, "opencl")], ids=["ptx", "opencl"])
+@pytest.mark.sampled(1)
 def test_other_back_ends(backend, fixture, tmp_path, request):
     one = program(DOT, "dot.mf", tmp_path, backend, **QUICK)
     points = [*POINTS, ("grid_dim_x=1", {"n": 100, "B": 8})]

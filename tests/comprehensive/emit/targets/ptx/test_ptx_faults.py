@@ -52,6 +52,7 @@ def test_the_calls_of_a_run(whole):
 
 @pytest.mark.parametrize("lost", ["", "+"])
 @pytest.mark.parametrize(("asynchronous", "fetch"), [("1", "cuMemcpyDtoHAsync_v2"), ("0", "cuMemcpyDtoH_v2")])
+@pytest.mark.sampled(1)
 def test_each_call_failing(smooth, driver, lost, asynchronous, fetch):
     outcomes = set()
     variables = {"METAFORK_ASYNC": asynchronous}

@@ -60,6 +60,7 @@ SHUFFLE = {
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else "",
 )
+@pytest.mark.sampled(2)
 def test_the_leaf_runs_and_is_right(driver, tmp_path, file, function, options, points, titles):
     text = file if "\n" in file else (EXAMPLES / f"{file}.mf").read_text()
     one = program(text, "file.mf", tmp_path, **options)

@@ -7,5 +7,6 @@ from tests.sampling import sampled
 
 
 @pytest.mark.parametrize("seed", sampled(SEEDS, 2))
+@pytest.mark.sampled(1)
 def test_random_programs(driver, tmp_path, seed):
     check(seed, driver, tmp_path)

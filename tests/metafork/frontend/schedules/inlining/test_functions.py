@@ -68,6 +68,7 @@ void longest(const float *x, int n, int m, float *most)
 """
 
 
+@pytest.mark.slow
 def test_every_leaf_computes_what_the_serial_elision_does():
     found = verify(
         PROGRAM,
@@ -156,6 +157,7 @@ void smooth(const float a[N], float b[N])
 """
 
 
+@pytest.mark.slow
 def test_sizes_in_the_text_may_be_large():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options, machine="all")

@@ -71,6 +71,7 @@ def placed(text):
     return [table.array.name for table in one.tables], [array.name for array in one.arrays]
 
 
+@pytest.mark.slow
 def test_every_leaf_with_tables_is_the_serial_program():
     options = Options(points=6, jobs=1, dataflow_seconds=5, optimization="-O0")
     found = verify(KINDS, counters=("shared_memory",), options=options, machine="all")

@@ -160,6 +160,7 @@ int scalars(int n, int B, int rounds, const int x[n], long least, unsigned found
 """
 
 
+@pytest.mark.slow
 def test_scalars_of_the_host_are_results():
     options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(SCALARS, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
