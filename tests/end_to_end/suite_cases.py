@@ -72,7 +72,11 @@ CASES = {
     "jacobi_1d": Case(at(steps=(5, 4, 2), n=(19, 10, 262), B=(4, 8, 128))),
     "kmeans": Case(at(npoints=(17, 8, 130), nfeatures=(3, 4, 5), nclusters=(4, 2, 3), B=(4, 8, 64))),
     "layernorm": Case(at(rows=(9, 8), cols=(7, 4), B=(4, 8))),
-    "lbm": Case(at(steps=(3, 2), nx=(9, 8), ny=(7, 8), BX=(4, 8), BY=(2, 4)), {"solid": "k % 11 == 0"}),
+    "lbm": Case(
+        at(steps=(3, 2), nx=(9, 8), ny=(7, 8), BX=(4, 8), BY=(2, 4)),
+        {"solid": "k % 11 == 0"},
+        several={"f0": "what is written depends on data, and the buffer that is read becomes the one that is written"},
+    ),
     "life": Case(at(gens=(3, 2, 2), n=(9, 8, 17), m=(11, 8, 36), B=(4, 2, 16)), {"a": "k * 37 % 101 % 3 == 0"}),
     "linear_product": Case(at(n=(9, 8), T=(4, 2))),
     "lu": Case(at(n=(9, 8, 18, 36), B=(4, 2, 16, 32)), {"A": DOMINANT}),
