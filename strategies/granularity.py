@@ -10,7 +10,7 @@ Before and after (the paper's Figures 7 and 8, second cases)::
 
 A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.loops.spine``), in
 thread code or at block level, with e in parameters and derived scalars, whose iterations are proved independent
-(``strategies.loops.dependence``).  Statements that repeat with a shift are rolled into one first
+(``metafork.analysis.independence``).  Statements that repeat with a shift are rolled into one first
 (``strategies.loops.rolling``).
 
 Why this is legal.  Let (i, k) be a grid point and an iteration.  The new program runs, for every (i, k) in a block of
@@ -40,6 +40,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
 from metafork.analysis.references import left_early
 from metafork.ir.messages.source import NOWHERE, Span
+from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (
     Assign,
     BlockArray,
@@ -66,12 +67,12 @@ from metafork.ir.rewriting import (
 )
 from metafork.printing.expressions import expression
 from strategies.hints import loop_hint, loop_name, loops_off_the_spine
-from strategies.loops.dependence import iterations_independent
+from metafork.analysis.independence import iterations_independent
 from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.normal_form import from_zero
 from strategies.loops.rolling import definition_of, rolled_bodies
-from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, shadowed_name, spine_of
+from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, spine_of
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
 
 

@@ -39,6 +39,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (
     Assign,
     BlockArray,
@@ -66,7 +67,6 @@ from metafork.ir.rewriting import (
     variables,
 )
 from strategies.granularity import Step, reduced_once
-from strategies.loops.spine import shadowed_name
 from strategies.strategy import Applied, Effect, NotApplied
 
 Body = tuple[Stmt, ...]

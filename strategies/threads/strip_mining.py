@@ -48,6 +48,7 @@ from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.references import Reference, breaks
 from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (
     Array,
     Assign,
@@ -85,7 +86,6 @@ from metafork.ir.rewriting import (
 )
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
-from strategies.loops.spine import shadowed_name
 from strategies.strategy import Applied, Effect, Least, NotApplied, Remark
 
 Body = tuple[Stmt, ...]

@@ -24,7 +24,7 @@ these shapes and says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from random import Random
 
 from msgspec import Struct
@@ -40,6 +40,7 @@ from metafork.analysis.facts import program_facts
 from metafork.ir.program import (
     Binary,
     BlockArray,
+    IntConst,
     ParameterKind,
     Phase,
     Program,
@@ -53,6 +54,8 @@ SHAPES = 3
 """Block shapes for which a proof is tried."""
 POINTS = 6
 """Points at which both programs are played through."""
+LARGEST_TILE = 8
+"""The largest factor of tiles that shapes and points follow."""
 OPERATIONS = 40_000_000
 """What isl may do for one shape, in its own units."""
 OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
@@ -72,13 +75,14 @@ def validate(
 ) -> Validation:
     """Compare two programs; isl's operations are bounded, and ``seconds`` behind them (what is left is unknown)."""
     deadline = time.monotonic() + seconds
-    played, refutation = _played(source, leaf, points, deadline)
+    factors = _factors(leaf) - _factors(source)
+    played, refutation = _played(source, leaf, points, deadline, factors)
     if refutation:
         return Validation(Verdict.NO, refutation, played)
     fixed_names = _shape_parameters(source)
     proved: list[Mapping[str, int]] = []
     reason = "no block shape satisfies the assertions"
-    for fixed in _shapes(fixed_names):
+    for fixed in _shapes(fixed_names, factors):
         if len(proved) == shapes or (not fixed_names and proved):
             break
         if time.monotonic() > deadline:
@@ -152,18 +156,36 @@ def _shape_parameters(program: Program) -> list[str]:
     return [p.name for p in program.parameters if p.name in wanted and not p.of_serial_loop]
 
 
-def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
+def _factors(program: Program) -> frozenset[int]:
+    """Return the constants by which a program divides, among them those of its tiles."""
+    expressions = [loop.extent for loop in program.grid] + [derived.definition for derived in program.derived]
+    expressions += [expr for stmt in walk_statements(program.body) for expr in expressions_of(stmt)]
+    return frozenset(
+        part.right.value
+        for expr in expressions
+        for part in walk_expression(expr)
+        if isinstance(part, Binary) and part.op in ("/", "%") and isinstance(part.right, IntConst)
+    )
+
+
+def _shapes(names: Sequence[str], factors: Collection[int] = ()) -> Iterator[dict[str, int]]:
     """Yield small shapes, each once: unequal numbers first (equal ones hide exchanged dimensions), then ones.
 
     The second has another number than the first for every parameter, and neither is 1: a granularity of 1 shows
-    little, and of one number alone it is not seen whether it is squared or doubled.
+    little, and of one number alone it is not seen whether it is squared or doubled.  Where the leaf has tiles of
+    ``factors`` that the source has not, those with a full tile and a rest come before all others, then those that
+    tiles fill: below the factor only the rest runs.
     """
     random = Random(1)
     first = {name: 2 + number % 2 for number, name in enumerate(names)}
     second = {name: 3 - number % 2 for number, name in enumerate(names)}
     others = [{name: random.randint(1, 4) for name in names} for _ in range(20)]
+    tiles: list[dict[str, int]] = []
+    for factor in sorted(factor for factor in factors if 1 < factor <= LARGEST_TILE):
+        tiles.append({name: factor + 1 + number % 2 for number, name in enumerate(names)})
+        tiles.append({name: factor * (1 + number % 2) for number, name in enumerate(names)})
     known: list[dict[str, int]] = []
-    for shape in (first, second, dict.fromkeys(names, 1), *others):
+    for shape in (*tiles, first, second, dict.fromkeys(names, 1), *others):
         if shape not in known:
             known.append(shape)
             yield shape
@@ -172,10 +194,12 @@ def _shapes(names: Sequence[str]) -> Iterator[dict[str, int]]:
 # --- played with terms ------------------------------------------------------------------------------------------
 
 
-def _played(source: Program, leaf: Program, wanted: int, deadline: float) -> tuple[int, str]:
+def _played(
+    source: Program, leaf: Program, wanted: int, deadline: float, factors: Collection[int]
+) -> tuple[int, str]:
     """Return at how many points both programs gave the same terms, and a refutation where there is one."""
     done = 0
-    for point in _points(source, wanted):
+    for point in _points(source, wanted, factors):
         if done == wanted or time.monotonic() > deadline:
             break
         terms = Terms()
@@ -201,15 +225,16 @@ def _played(source: Program, leaf: Program, wanted: int, deadline: float) -> tup
     return done, ""
 
 
-def _points(program: Program, wanted: int) -> Iterator[dict[str, int]]:
-    """Yield small points of Start, the program parameters 1 to 4."""
+def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
+    """Yield small points of Start: program parameters from 1 to 4, or to what fills two tiles and begins a third."""
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
     blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    most = max([4, *(2 * factor + 1 for factor in factors if factor <= LARGEST_TILE)])
     random = Random(2)
     found: list[dict[str, int]] = []
     for _ in range(400 * wanted):
-        point = {name: random.randint(1, 4) if name in blocks else random.randint(0, 18) for name in names}
+        point = {name: random.randint(1, most) if name in blocks else random.randint(0, 14 + most) for name in names}
         full = dict(point)
         try:
             for symbol in facts.derived:

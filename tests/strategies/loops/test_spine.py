@@ -3,7 +3,8 @@ from msgspec.structs import replace
 
 from metafork.ir.program import For
 from metafork.printing.expressions import statements
-from strategies.loops.spine import shadowed_name, spine_of
+from metafork.ir.hidden_names import shadowed_name
+from strategies.loops.spine import spine_of
 from tests.metafork.programs import program
 
 

@@ -1,0 +1,123 @@
+"""Loops by name, and what stands in their place.
+
+A loop is addressed by its variable.  Where several have one name, ``k#2`` is the second in the order of the text; those
+of the grid come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from metafork.analysis.counted_loops import counted_loop
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.program import (
+    Assign,
+    Declare,
+    Expr,
+    For,
+    If,
+    IntConst,
+    MetaFor,
+    Phase,
+    Program,
+    Stmt,
+    Var,
+    While,
+    binary,
+    walk_statements,
+)
+from metafork.transform.directive import Refused
+
+Body = tuple[Stmt, ...]
+INT = ScalarType.INT
+
+
+class GridLoop(Struct, frozen=True):
+    """A loop of the grid, by its number from the outermost."""
+
+    axis: int
+    head: MetaFor
+
+
+class ThreadLoop(Struct, frozen=True):
+    """A thread loop of a phase, by its number from the outermost."""
+
+    axis: int
+    head: MetaFor
+
+
+class SerialLoop(Struct, frozen=True):
+    """A loop ``for (int k = 0; k < extent; k++)`` whose extent stays what it is while it runs."""
+
+    stmt: For
+    variable: str
+    extent: Expr
+
+
+def loop_named(program: Program, name: str) -> GridLoop | ThreadLoop | SerialLoop | Refused:
+    """Return the loop of a name, or why there is none that a directive can take."""
+    stem, numbered, number = name.partition("#")
+    every = list(_loops(program))
+    found = [loop for variable, loop in every if variable == stem]
+    place = 1 if not numbered else int(number) if number.isdecimal() else 0
+    if not 1 <= place <= len(found):
+        known = ", ".join(f"`{variable}`" for variable in dict.fromkeys(variable for variable, _ in every))
+        return Refused(f"there is no loop over `{name}`; loops are over {known}", program.span)
+    loop = found[place - 1]
+    if isinstance(loop, For):
+        return _serial(loop, stem)
+    if loop.head.type is not INT or loop.head.extent.type is not INT:
+        return Refused(f"the loop over `{stem}` does not count `int`", loop.head.span)
+    return loop
+
+
+def _serial(loop: For, variable: str) -> SerialLoop | Refused:
+    view = counted_loop(loop)
+    limits = [] if view is None else list(view.limits())
+    if (
+        view is None or view.others or view.down or not view.declared or not view.unit or view.first != IntConst(0)
+        or len(limits) != len(view.conditions) or len(limits) != 1 or limits[0][0] != "<"
+        or view.variable.type is not INT or limits[0][1].type is not INT
+    ):  # fmt: skip
+        reason = f"the loop over `{variable}` is not `for (int {variable} = 0; {variable} < limit; {variable}++)`"
+        return Refused(f"{reason} with a limit that stays", loop.span)
+    return SerialLoop(loop, variable, limits[0][1])
+
+
+def _loops(program: Program) -> Iterator[tuple[str, GridLoop | ThreadLoop | For]]:
+    for axis, head in enumerate(program.grid):
+        yield head.var, GridLoop(axis, head)
+    for stmt in walk_statements(program.body):
+        if isinstance(stmt, For) and isinstance(stmt.init, Declare):
+            yield stmt.init.name, stmt
+        elif isinstance(stmt, Phase):
+            for axis, head in enumerate(stmt.threads):
+                yield head.var, ThreadLoop(axis, head)
+
+
+def counting(variable: str, first: Expr, extent: Expr, body: Body) -> For:
+    """Return ``for (int variable = first; variable < extent; variable++) body``."""
+    counter = Var(variable, INT)
+    return For(Declare(variable, INT, first), binary("<", counter, extent), Assign(counter, "+", IntConst(1)), body)
+
+
+def each_replaced(body: Body, change: Callable[[Stmt], Body | None]) -> Body:
+    """Return a body with the outermost statements replaced for which ``change`` gives others."""
+    result: list[Stmt] = []
+    for stmt in body:
+        new = change(stmt)
+        if new is not None:
+            result += new
+            continue
+        match stmt:
+            case If(then=then, otherwise=otherwise):
+                stmt = replace(stmt, then=each_replaced(then, change), otherwise=each_replaced(otherwise, change))
+            case For(body=inner) | While(body=inner) | Phase(body=inner):
+                stmt = replace(stmt, body=each_replaced(inner, change))
+            case _:
+                pass
+        result.append(stmt)
+    return tuple(result)

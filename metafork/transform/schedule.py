@@ -1,0 +1,96 @@
+"""A schedule as data: directives in the order in which they are applied, and their text.
+
+``tile(u, 4, layout=strided); tile(v, 4); cache(a)``: the names of directives, their arguments in order or by name, and
+semicolons between them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import cast
+
+import msgspec
+from msgspec import Struct, structs
+
+from metafork.analysis.analyses import Analyses
+from metafork.ir.program import Program
+from metafork.transform.cache import Cache
+from metafork.transform.directive import Directive, Refused
+from metafork.transform.interchange import Interchange
+from metafork.transform.stride import Stride
+from metafork.transform.tile import Tile
+
+Schedule = tuple[Directive, ...]
+
+DIRECTIVES: dict[str, type[Struct]] = {"tile": Tile, "interchange": Interchange, "cache": Cache, "stride": Stride}
+"""By the name of their text."""
+
+_DIRECTIVE = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*(;|$)")
+
+
+class ScheduleError(ValueError):
+    """A text is no schedule; the message says which part of it and why."""
+
+
+def schedule_of(text: str) -> Schedule:
+    """Return the directives of a text; raises ``ScheduleError``."""
+    found: list[Directive] = []
+    position = 0
+    while text[position:].strip():
+        match = _DIRECTIVE.match(text, position)
+        if match is None:
+            part = text[position:].strip().partition(";")[0]
+            raise ScheduleError(f"`{part}` is no directive: `tile(v, 4); cache(a)` are two")
+        found.append(_directive(match[1], [part.strip() for part in match[2].split(",") if part.strip()]))
+        position = match.end()
+    return tuple(found)
+
+
+def _directive(name: str, arguments: Sequence[str]) -> Directive:
+    if name not in DIRECTIVES:
+        raise ScheduleError(f"there is no directive `{name}`; there are {', '.join(DIRECTIVES)}")
+    of_type = DIRECTIVES[name]
+    fields = [field.name for field in structs.fields(of_type)]
+    values: dict[str, str] = {}
+    for place, argument in enumerate(arguments):
+        word, named, value = (part.strip() for part in argument.partition("="))
+        field = word if named else fields[place] if place < len(fields) and len(values) == place else ""
+        if field not in fields or field in values:
+            raise ScheduleError(f"`{argument}` has no place in `{name}({', '.join(fields)})`")
+        values[field] = value if named else word
+    missing = [field.name for field in structs.fields(of_type) if field.required and field.name not in values]
+    try:
+        if missing:
+            raise ValueError(f"{missing[0]} is missing")
+        return cast("Directive", msgspec.convert(values, of_type, strict=False))
+    except ValueError as error:
+        raise ScheduleError(f"`{name}({', '.join(arguments)})`: {error}") from None
+
+
+def text_of(schedule: Schedule) -> str:
+    """Return the text of a schedule, which reads back as the same."""
+    return "; ".join(map(_text, schedule))
+
+
+def _text(directive: Directive) -> str:
+    assert isinstance(directive, Struct)
+    (name,) = (name for name, of_type in DIRECTIVES.items() if isinstance(directive, of_type))
+    parts: list[str] = []
+    for field in structs.fields(type(directive)):
+        value = getattr(directive, field.name)
+        if field.required:
+            parts.append(str(value))
+        elif value != field.default:
+            parts.append(f"{field.name}={value.value}")
+    return f"{name}({', '.join(parts)})"
+
+
+def applied(program: Program, schedule: Schedule, analyses: Analyses) -> Program | Refused:
+    """Return a program with all directives applied, in their order, or why one is not."""
+    for directive in schedule:
+        result = directive.apply(program, analyses)
+        if isinstance(result, Refused):
+            return Refused(f"{_text(directive)} does not apply: {result.reason}", result.span)
+        program = result
+    return program
