@@ -36,6 +36,7 @@ from comprehensive.options import (
 )
 from comprehensive.plugins import load
 from comprehensive.reading import parse
+from comprehensive.scheduled import scheduled_unit
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
@@ -208,10 +209,10 @@ def optimize(
     if isinstance(static, Mapping):
         static = checked_static(unit, static)
     warnings = check_races(unit, strict=strict, deadline=deadline)
-    unit = contracted_unit(unit, everywhere=fma)
+    analyses = Analyses(structs.replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
+    unit = scheduled_unit(contracted_unit(unit, everywhere=fma), analyses)
     taken = identifiers(source.text)
     trees: list[ScheduleTree] = []
-    analyses = Analyses(structs.replace(hardware, warp_size=_width(fixed, hardware.warp_size)))
     for schedule in unit.schedules:
         program = schedule.program
         report_on = None if progress is None else _named_progress(progress, program.name)
@@ -220,6 +221,7 @@ def optimize(
             trees.append(undiscussed(program, chosen, transformers, taken, fixed))
         else:
             trees.append(discuss(program, chosen, transformers, taken, fixed, left, report_on, analyses, static, order))
+        trees[-1] = replace(trees[-1], written=schedule.written)
     if unused:
         note = (", ".join(unused), NO_PTX)
         trees = [replace(tree, notes=(*tree.notes, note)) for tree in trees]

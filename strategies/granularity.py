@@ -38,9 +38,10 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
+from metafork.analysis.independence import iterations_independent
 from metafork.analysis.references import left_early
-from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.hidden_names import shadowed_name
+from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
     BlockArray,
@@ -67,7 +68,6 @@ from metafork.ir.rewriting import (
 )
 from metafork.printing.expressions import expression
 from strategies.hints import loop_hint, loop_name, loops_off_the_spine
-from metafork.analysis.independence import iterations_independent
 from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.normal_form import from_zero

@@ -1,4 +1,4 @@
-"""``metafork apply STRATEGY[,...] FILE``: the program after some strategies, as MetaFork text."""
+"""``metafork apply``: the program after a schedule, or after some strategies, as MetaFork text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from comprehensive.commands.faults import (
 
 if TYPE_CHECKING:
     from metafork.ir.program import Program
+    from metafork.transform.schedule import Schedule
 
 
 @click.command()
-@click.argument("strategies", metavar="STRATEGY[,...]")
+@click.argument("what", metavar="SCHEDULE|STRATEGIES")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
-    strategies: str,
+    what: str,
     file: Path,
     only: str | None,
     assume: tuple[str, ...],
@@ -45,17 +46,22 @@ def command(
     definitions: tuple[str, ...],
     folders: tuple[str, ...],
 ) -> None:
-    """Print the program after some strategies, one function a schedule; what is printed can be read again.
+    """Print the program after a schedule or some strategies, one function per `meta_schedule`, to be read again.
 
-    The strategies are applied in the order given, to the program as the case discussion begins with it: without a
-    `cache` clause the arrays of shared memory are chosen first. What each did, or why it did not apply, goes to
-    standard error. A strategy that works on the LLVM IR leaves the text as it is.
+    A SCHEDULE is a list of directives, "tile(v, 4); cache(a)" (docs/schedule.md), applied to the program as it
+    stands. One that is not legal there ends the command with its reason and status 1.
+
+    STRATEGIES are names, with commas between them, applied in the order given, to the program as the case discussion
+    begins with it: without a `cache` clause the arrays of shared memory are chosen first. What each did, or why it
+    did not apply, goes to standard error. A strategy that works on the LLVM IR leaves the text as it is.
     """
     from comprehensive import registry
     from comprehensive.application import applied
     from comprehensive.options import with_assumptions
     from comprehensive.reading import parse
+    from comprehensive.scheduled import scheduled_program, scheduled_unit
     from comprehensive.spelled_options import split_names
+    from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.ir.contraction import contracted_unit
@@ -63,8 +69,9 @@ def command(
     from metafork.ir.messages.source import NOWHERE
     from metafork.printing.metafork_text import metafork_text
 
-    names = split_names(strategies)
-    if not names:
+    schedule = _schedule(what) if "(" in what else None
+    names = [] if schedule else split_names(what)
+    if not names and not schedule:
         raise click.UsageError("no strategy is named")
     source = read_source(file, definitions, folders)
     texts = {source.name: source.text}
@@ -73,7 +80,7 @@ def command(
         try:
             unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
             warnings = check_races(unit, strict=strict)
-            unit = contracted_unit(unit)
+            unit = scheduled_unit(contracted_unit(unit))
         except DiagnosticsError as error:
             print_diagnostics(error.diagnostics, texts, form)
             context.exit(1)
@@ -86,6 +93,14 @@ def command(
     functions = Counter(schedule.program.function for schedule in unit.schedules)
     printed: list[str] = []
     for program in programs:
+        if schedule:
+            try:
+                scheduled = scheduled_program(program, schedule, source.name, Analyses())
+            except DiagnosticsError as error:
+                print_diagnostics(error.diagnostics, texts, form)
+                context.exit(1)
+            printed.append(metafork_text(_named(scheduled, functions)))
+            continue
         result = applied(program, chosen)
         for step in result.steps:
             click.echo(f"{program.name}: {step.sentence}", err=True)
@@ -93,6 +108,15 @@ def command(
                 click.echo(excerpt(step.span, source.text), err=True)
         printed.append(metafork_text(_named(result.version.program, functions)))
     click.echo("\n".join(printed), nl=False)
+
+
+def _schedule(text: str) -> Schedule:
+    from metafork.transform.schedule import ScheduleError, schedule_of
+
+    try:
+        return schedule_of(text)
+    except ScheduleError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _named(program: Program, functions: Counter[str]) -> Program:

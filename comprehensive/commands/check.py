@@ -38,6 +38,7 @@ def command(
     to standard output.
     """
     from comprehensive.reading import parse
+    from comprehensive.scheduled import scheduled_unit
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
@@ -51,6 +52,7 @@ def command(
             texts[source.name] = source.text
             unit = exact_unit(parse(source, reassociate=reassociate))
             warnings = check_races(unit, strict=strict)
+            scheduled_unit(unit)
         except DiagnosticsError as error:
             found += error.diagnostics
             failed = True

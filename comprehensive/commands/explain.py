@@ -47,6 +47,7 @@ def command(
     from comprehensive.explanation import explanation
     from comprehensive.options import with_assumptions
     from comprehensive.reading import parse
+    from comprehensive.scheduled import scheduled_unit
     from comprehensive.spelled_options import split_names
     from comprehensive.tree.remarks import with_carets
     from comprehensive.tree.schedule_tree import listed_text
@@ -68,6 +69,7 @@ def command(
             try:
                 unit = exact_unit(with_assumptions(parse(source, reassociate=reassociate), assume))
                 found += check_races(unit, strict=strict)
+                unit = scheduled_unit(unit)
             except DiagnosticsError as error:
                 found += error.diagnostics
                 failed = True

@@ -193,6 +193,7 @@ class ScheduleTree:
     ``T``).  ``derived`` are the symbols that stand for quotients, ceilings and extrema, in the order in which they can
     be computed; ``opaque`` are scalars of the program that occur in conditions and are computed by C code only.
     ``fixed`` gives the numbers of machine symbols that the user fixed: conditions hold them already.
+    ``written`` is the program before the directives of its pragma, where it has one.
     ``notes`` are (subject, sentence) pairs for the report, ``remarks`` what its summary says of arrays and loops.
     """
 
@@ -209,6 +210,7 @@ class ScheduleTree:
     fixed: Mapping[str, int | Fraction] = field(hash=False, default_factory=dict)
     opaque: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
+    written: Program | None = None
     statistics: Statistics = field(compare=False, hash=False, default_factory=Statistics)
 
     @property

@@ -27,7 +27,7 @@ from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.meeting.meeting import Meetings
 from metafork.analysis.meeting.points import Points
 from metafork.analysis.references import Reference
-from metafork.ir.program import Program
+from metafork.ir.program import Declare, Program, walk_statements
 
 
 class Independence(Struct, frozen=True):
@@ -43,24 +43,32 @@ class Independence(Struct, frozen=True):
 
 
 def iterations_independent(
-    program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset()
+    program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset(), *, in_place: bool = False
 ) -> Independence:
     """Say whether the iterations of the serial loop with variable ``loop`` are independent.
 
     Every access to an array that is written stands inside the loop (the caller sees to that), and no local hides
-    another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  A NO or an
-    UNKNOWN says in ``reason`` which accesses are at fault.
+    another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  Where the loop
+    stays ``in_place``, what stands outside comes before or behind all of it, and is not asked for.  A NO or an UNKNOWN
+    says in ``reason`` which accesses are at fault.
     """
     facts = analyses.facts(program)
     for path in uniform_paths(program):
-        found = _on_path(path, analyses, facts, loop, private)
+        found = _on_path(path, analyses, facts, loop, private, in_place)
         if not found:
             return found
     return Independence(Verdict.YES)
 
 
-def _on_path(path: UniformPath, analyses: Analyses, facts: Facts, loop: str, private: frozenset[str]) -> Independence:
+def _on_path(
+    path: UniformPath, analyses: Analyses, facts: Facts, loop: str, private: frozenset[str], in_place: bool
+) -> Independence:
     accesses = analyses.references(path.program, facts)
+    if in_place:
+        accesses = tuple(access for access in accesses if _range_of(access, loop) is not None)
+        declared = (stmt.name for stmt in walk_statements(path.program.body) if isinstance(stmt, Declare))
+        if not accesses and loop in declared:
+            return Independence(Verdict.UNKNOWN, f"what the loop over {loop} touches is not known")
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
     scope = Scope.of(facts)

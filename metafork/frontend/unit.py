@@ -455,11 +455,12 @@ class UnitParser:
             except RefusedError:
                 continue
             self._check_names(preprocessed, host.body.span, program)
-            pragma = pragma_before(preprocessed.directives, preprocessed.tokens, site.statement.span.start)
-            if words is not None:
-                pragma = pragma or pragma_before(preprocessed.directives, preprocessed.tokens, words.start)
-            if pragma is not None:
-                program = with_mapping(program, pragma, self._reporter)
+            mapping, directives = (
+                pragma_before(preprocessed.directives, preprocessed.tokens, (site.statement.span, words), word)
+                for word in ("mapping", "schedule")
+            )
+            if mapping is not None:
+                program = with_mapping(program, mapping, self._reporter)
             sites[number], programs[number] = site, program
             doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
             span = site.statement.span
@@ -473,7 +474,7 @@ class UnitParser:
             first = Schedule(
                 number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
             )
-            first = replace(first, static_words=words)
+            first = replace(first, static_words=words, directives=directives and (directives.rest, directives.span))
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

@@ -179,6 +179,8 @@ class Schedule(Struct, frozen=True):
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
     nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a ``hidden`` one stands in a
     macro, which is used at ``span``.  ``static_words`` are the ``meta_static`` in front of it, which are no C.
+    ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
+    they are applied, ``written`` is the program before.
     """
 
     number: int
@@ -193,6 +195,8 @@ class Schedule(Struct, frozen=True):
     stated_order: StatedOrder | None = None
     hidden: bool = False
     static_words: Span | None = None
+    directives: tuple[str, Span] | None = None
+    written: Program | None = None
 
 
 class Assumption(Struct, frozen=True):

@@ -48,7 +48,7 @@ def independent(program: Program, loop: SerialLoop, analyses: Analyses) -> Refus
     shared = sorted((assigned_variables(body) - declared) | (written & private_arrays(program.body) - own))
     if shared:
         return Refused(f"iterations of `{loop.variable}` hand on `{shared[0]}`", loop.stmt.span)
-    proof = iterations_independent(program, loop.variable, analyses, frozenset(own))
+    proof = iterations_independent(program, loop.variable, analyses, frozenset(own), in_place=True)
     if proof:
         return None
     return Refused(proof.reason, loop.stmt.span if proof.access is None else proof.access.element.span)

@@ -1,7 +1,7 @@
 """Loops by name, and what stands in their place.
 
-A loop is addressed by its variable.  Where several have one name, ``k#2`` is the second in the order of the text; those
-of the grid come first.
+A loop is addressed by its variable, which no other loop of a program has: the second one over ``k`` in a text is over
+``k_1``, as ``metafork apply`` prints it.
 """
 
 from __future__ import annotations
@@ -59,18 +59,15 @@ class SerialLoop(Struct, frozen=True):
 
 def loop_named(program: Program, name: str) -> GridLoop | ThreadLoop | SerialLoop | Refused:
     """Return the loop of a name, or why there is none that a directive can take."""
-    stem, numbered, number = name.partition("#")
-    every = list(_loops(program))
-    found = [loop for variable, loop in every if variable == stem]
-    place = 1 if not numbered else int(number) if number.isdecimal() else 0
-    if not 1 <= place <= len(found):
-        known = ", ".join(f"`{variable}`" for variable in dict.fromkeys(variable for variable, _ in every))
+    every = dict(_loops(program))
+    if name not in every:
+        known = ", ".join(f"`{variable}`" for variable in every)
         return Refused(f"there is no loop over `{name}`; loops are over {known}", program.span)
-    loop = found[place - 1]
+    loop = every[name]
     if isinstance(loop, For):
-        return _serial(loop, stem)
+        return _serial(loop, name)
     if loop.head.type is not INT or loop.head.extent.type is not INT:
-        return Refused(f"the loop over `{stem}` does not count `int`", loop.head.span)
+        return Refused(f"the loop over `{name}` does not count `int`", loop.head.span)
     return loop
 
 

@@ -53,9 +53,11 @@ def _directive(name: str, arguments: Sequence[str]) -> Directive:
     of_type = DIRECTIVES[name]
     fields = [field.name for field in structs.fields(of_type)]
     values: dict[str, str] = {}
+    in_order = True
     for place, argument in enumerate(arguments):
         word, named, value = (part.strip() for part in argument.partition("="))
-        field = word if named else fields[place] if place < len(fields) and len(values) == place else ""
+        in_order = in_order and not named
+        field = word if named else fields[place] if in_order and place < len(fields) else ""
         if field not in fields or field in values:
             raise ScheduleError(f"`{argument}` has no place in `{name}({', '.join(fields)})`")
         values[field] = value if named else word

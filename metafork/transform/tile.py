@@ -44,7 +44,7 @@ class Tile(Struct, frozen=True):
 
     tile(v, 4)::
 
-        meta_for (int v = 0; v < B; v++)     -->   int v_tiles = (B - 1) / 4 + 1;
+        meta_for (int v = 0; v < B; v++)     -->   int v_tiles = (B + 3) / 4;
           S(v);                                    meta_for (int v_o = 0; v_o < v_tiles; v_o++)
                                                      for (int v_i = 0; v_i < 4; v_i++)
                                                        if (v_i < B - 4 * v_o) {
@@ -133,8 +133,8 @@ class _Split:
         known = {one.name for one in program.parameters} | {one.name for one in program.derived}
         if not isinstance(extent, IntConst) and variables(extent) <= known and not arrays_read(extent):
             name = fresh(f"{variable}_tiles", taken)
-            count = binary("+", binary("/", binary("-", extent, IntConst(1)), IntConst(tile.factor)), IntConst(1))
-            self.derived = (*program.derived, Derived(name, INT, count))
+            up = binary("+", extent, IntConst(tile.factor - 1))
+            self.derived = (*program.derived, Derived(name, INT, binary("/", up, IntConst(tile.factor))))
             self.tiles = Var(name, INT)
 
     def tile(self, body: Body) -> Body:
@@ -156,7 +156,7 @@ class _Split:
             return (self._counting(tested),)
         last = binary("-", left, binary("*", IntConst(self._tile.factor - 1), self.tiles))
         full = binary(">=", left, factor) if self._tile.layout is Layout.CONSECUTIVE else binary(">", last, IntConst(0))
-        return (If(full, (self._counting(one),), (self._counting(self._renamed(tested)),)),)
+        return (If(full, (self._counting(one),), self._renamed((self._counting(tested),))),)
 
     def _counting(self, body: Body) -> Stmt:
         return counting(self._inner, IntConst(0), IntConst(self._tile.factor), body)

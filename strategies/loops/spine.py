@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.references import left_early
-from metafork.ir.messages.source import Span
 from metafork.ir.program import (
     Assign,
     BlockArray,

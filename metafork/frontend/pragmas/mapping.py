@@ -24,6 +24,7 @@ from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import Token
 from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.mapping import Layout, Mapping
+from metafork.ir.messages.source import Span
 from metafork.ir.program import BlockArray, Program, walk_statements
 
 _ITEM = re.compile(r"\s*(\w+)\s*\(([^()]*)\)")
@@ -32,17 +33,17 @@ MOST_BITS = 5
 """A row of a tile is a row of 32 banks at most."""
 
 
-def pragma_before(directives: Iterable[Directive], tokens: Sequence[Token], start: int) -> Directive | None:
-    """Return the ``#pragma metafork mapping`` that stands between the last token before ``start`` and ``start``."""
-    last = max((token.span.end for token in tokens if token.span.start < start), default=0)
-    found = [
-        directive
-        for directive in directives
-        if directive.word == "pragma"
-        and last <= directive.span.start < start
-        and directive.rest.split()[:2] == ["metafork", "mapping"]
-    ]
-    return found[-1] if found else None
+def pragma_before(
+    directives: Iterable[Directive], tokens: Sequence[Token], places: Iterable[Span | None], word: str
+) -> Directive | None:
+    """Return the last ``#pragma metafork word`` that stands right in front of one of some places, without a token."""
+    for start in (place.start for place in places if place is not None):
+        last = max((token.span.end for token in tokens if token.span.start < start), default=0)
+        for directive in reversed(list(directives)):
+            stands = directive.word == "pragma" and last <= directive.span.start < start
+            if stands and re.match(rf"metafork\s+{word}\b", directive.rest):
+                return directive
+    return None
 
 
 def with_mapping(program: Program, directive: Directive, reporter: Reporter) -> Program:

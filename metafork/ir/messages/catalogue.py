@@ -440,6 +440,18 @@ _ENTRIES = (
         "make the indices polynomials in loop variables and parameters; where the elements surely differ, write "
         "#pragma metafork disjoint(NAME) before the statement.",
     ),
+    Entry(
+        "MF0601",
+        "a directive that does not apply",
+        "a directive is applied only where it is proved that the program computes the same afterwards.",
+        "leave the directive out, or change the loop or the access at this place.",
+    ),
+    Entry(
+        "MF0602",
+        "a pragma that is no schedule",
+        "`#pragma metafork schedule` has directives in parentheses, with semicolons between them.",
+        "write `#pragma metafork schedule(tile(v, 4); cache(a))` right in front of `meta_schedule`.",
+    ),
 )
 
 CATALOGUE = {entry.code: entry for entry in _ENTRIES}

@@ -1,9 +1,9 @@
 import pytest
 from msgspec.structs import replace
 
+from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import For
 from metafork.printing.expressions import statements
-from metafork.ir.hidden_names import shadowed_name
 from strategies.loops.spine import spine_of
 from tests.metafork.programs import program
 
