@@ -145,7 +145,7 @@ OWN = (
     "static float global(int k) { g = k; return table[k]; }\n"
     "static float shadow(int k) { float table[8] = {0}; return table[k]; }\n"
     "static float other(float *v) { return helper(2); }\n"
-    "static void shown(int m, float v[m]) { printf(\"%p\", v); }\n"
+    'static void shown(int m, float v[m]) { printf("%p", v); }\n'
     "void stepping(int n, float a[n], float b[n]) { SCHEDULE }\n".replace("SCHEDULE", SCHEDULE.replace("t + ", ""))
 )
 
