@@ -24,6 +24,11 @@ def test_a_version_strides_once():
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 
+def test_blocks_that_fit_have_a_thread_for_each_iteration():
+    result = optimize(EXAMPLES[0], counters=["threads_per_block"], strategies=["thread_striding"], machine="all")
+    assert [leaf.strategies for leaf in result.schedules[0].leaves] == [(), ("thread_striding",)]
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_threads_leave_no_machine_with_a_warp_without_a_leaf(example):
     """Regions without a leaf for want of threads lie below one warp."""
