@@ -24,9 +24,13 @@ def test_a_version_strides_once():
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 
-def test_blocks_that_fit_have_a_thread_for_each_iteration():
-    result = optimize(EXAMPLES[0], counters=["threads_per_block"], strategies=["thread_striding"], machine="all")
-    assert [leaf.strategies for leaf in result.schedules[0].leaves] == [(), ("thread_striding",)]
+@pytest.mark.parametrize(
+    ("counter", "leaves"),
+    [("threads_per_block", [(), ("thread_striding",)]), ("shared_memory", [()])],
+)
+def test_threads_stride_where_there_are_too_few_and_only_there(counter, leaves):
+    result = optimize(EXAMPLES[0], counters=[counter], strategies=["thread_striding"], machine="all")
+    assert [leaf.strategies for leaf in result.schedules[0].leaves] == leaves
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
