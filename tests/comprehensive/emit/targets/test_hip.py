@@ -289,7 +289,7 @@ int main(void) {
   metafork_machine m;
   if (metafork_machine_query(0, &m) != 0) return 1;
   printf("%d", (int)m.compute_capability);
-  for (const int64_t *field = &m.registers_per_thread; field <= &m.shared_words_per_sm; field++) printf(" %d", (int)*field);
+  for (const int64_t *one = &m.registers_per_thread; one <= &m.shared_words_per_sm; one++) printf(" %d", (int)*one);
   return 0;
 }
 """
