@@ -3,7 +3,7 @@
 import pytest
 
 from metafork.algebra.polynomial import ZERO, Polynomial
-from metafork.lowering.vectors import with_vectors
+from metafork.lowering.vectors import THREAD, with_vectors
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 FOUR_INTS = "".join(f"d[y * m + (4 * x + {one})] = {one};" for one in range(4))
@@ -29,3 +29,21 @@ def test_no_more_scalars_have_to_be_multiples_than_need_be(body, divided):
     known = {name: Polynomial.symbol(name) for name in ("x", "y")}
     found = with_vectors(kernel.body, known, ["n", "m"], dict.fromkeys("dg", ZERO), 1, set())
     assert found.divided == divided
+
+
+@pytest.mark.parametrize(
+    ("read", "pays"),
+    [
+        ("p[y]", True),
+        ("d[y * m + (4 * x + {0})]", True),
+        ("p[y] > 2 ? d[y * m + (4 * x + {0})] : 0", False),  # one by one, and four times as far apart
+        ("d[p[4 * x + {0}]]", False),
+    ],
+)
+def test_four_columns_of_a_thread_pay_where_each_warp_touches_no_more_sectors(read, pays):
+    body = "".join(f"int t{one} = {read.format(one)};" for one in range(4))
+    body += "".join(f"g[y * m + (4 * x + {one})] = t{one};" for one in range(4))
+    kernel = read_kernel(f"void k(int n, int m, int x, int y, int *d, int *g, const int *p) {{ {body} }}")
+    known = {"x": Polynomial.symbol(f"{THREAD} x"), "y": Polynomial.symbol("y")}
+    found = with_vectors(kernel.body, known, ["n", "m"], dict.fromkeys("dgp", ZERO), 4, set())
+    assert (found.pays, found.divided) == (pays, {"m": 4})
