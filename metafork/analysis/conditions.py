@@ -7,7 +7,7 @@ plain comparison is a choice of one case.  What is no polynomial comparison says
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import islice, product
 
 from msgspec import Struct
 
@@ -91,9 +91,7 @@ def _either(first: Meaning, second: Meaning) -> Meaning:
 
 def _cases(choices: Sequence[Choice]) -> Choice | None:
     """Return the cases of a conjunction of choices; ``None`` where it says nothing or has too many."""
-    total = 1
-    for choice in choices:
-        total *= len(choice)
-    if not choices or total > MOST_CASES:
+    found = list(islice(product(*choices), MOST_CASES + 1))
+    if not choices or len(found) > MOST_CASES:
         return None
-    return tuple(tuple(constraint for case in cases for constraint in case) for cases in product(*choices))
+    return tuple(tuple(constraint for case in cases for constraint in case) for cases in found)

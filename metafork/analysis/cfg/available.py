@@ -1,4 +1,4 @@
-"""Dominators and available expressions of a source CFG.
+"""Available expressions of a source CFG.
 
 A *site* is one place where a pure scalar expression is computed.  A site is available at a point when every path to
 the point passes it, and no operand of its expression changes between the last passage and the point.  A value stored
@@ -62,28 +62,6 @@ class Site(Struct, frozen=True, eq=False):
     path: tuple[int, ...]
     expr: Expr
     conditional: bool
-
-
-def dominators(cfg: SourceCfg) -> tuple[frozenset[int], ...]:
-    """Return, for each block, the blocks that every path from the entry to it passes (itself included).
-
-    A block that nothing reaches has no path, so that all blocks dominate it.
-    """
-    everything = frozenset(range(len(cfg.blocks)))
-    result = [frozenset({0})] + [everything] * (len(cfg.blocks) - 1)
-    sources = cfg.predecessors()
-    changed = True
-    while changed:
-        changed = False
-        for number in range(1, len(cfg.blocks)):
-            before = everything
-            for source in sources[number]:
-                before &= result[source]
-            new = before | {number} if sources[number] else everything
-            if new != result[number]:
-                result[number] = new
-                changed = True
-    return tuple(result)
 
 
 def defined_by(stmt: Simple) -> str | None:

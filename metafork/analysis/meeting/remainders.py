@@ -42,7 +42,7 @@ def _alone(value: Polynomial) -> list[str]:
     if any(coefficient.denominator != 1 for coefficient in terms.values()):
         return []
     names = [mono[0][0] for mono, coefficient in terms.items() if len(mono) == 1 and abs(coefficient) == 1]
-    return sorted(n for n in names if sum(name == n for mono in terms for name, _ in mono) == 1 and _linear(value, n))
+    return sorted(name for name in names if _linear(value, name))
 
 
 def _products_with(name: str, values: Iterable[Polynomial]) -> int:

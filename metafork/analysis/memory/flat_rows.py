@@ -140,7 +140,7 @@ class _Rows(Struct, frozen=True):
         """Return extents by which an array is one of rows, and the indices of its accesses; ``None`` where none are."""
         rest = self.constants.polynomial(array.extents[0])
         written = [element.indices[0] for element, _ in met]
-        if rest is None or any(isinstance(part, Element) for one in written for part in walk_expression(one)):
+        if rest is None:
             return None
         most = array.extents[0].type.greatest
         columns: list[list[Expr]] = [[] for _ in met]

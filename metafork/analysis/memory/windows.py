@@ -123,8 +123,6 @@ def array_windows(
     boxes = [replace(box, extents=_never_negative(box, scope, prover)) for box in boxes]
     if not turned:
         return tuple(boxes)
-    if not any(reference.writes for reference in references):
-        return tuple(replace(box, periods=periods) for box in boxes)
     for box in boxes:
         wrapped = [reference for reference in box.references if reference.order in turned]
         if box.writes and wrapped:

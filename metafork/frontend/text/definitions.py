@@ -79,26 +79,17 @@ def definitions(tokens: Sequence[Token], partners: dict[int, int]) -> tuple[list
 
 def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, brace: int) -> FunctionText | None:
     """Return the function whose body opens at ``brace``, where what stands before it is a function's header."""
-    if brace == start or any(tokens[here].text == "=" for here in range(start, brace)):
+    if any(tokens[here].text == "=" for here in range(start, brace)):
         return None
-    groups: list[tuple[int, int]] = []
-    here = start
+    here = start + 1  # no function's name stands before the first token
     while here < brace:
-        if tokens[here].text in ("(", "["):
-            if tokens[here].text == "(":
-                groups.append((here, partners[here]))
-            here = partners[here] + 1
-        else:
-            here += 1
-    for opening, closing in groups:
-        if opening == start:
-            continue
-        name = tokens[opening - 1]
-        if name.kind is not TokenKind.NAME or name.text in _NO_FUNCTION:
-            continue
-        if name.text in _CONTROL or tokens[start].text in _CONTROL or is_static_keyword(tokens, opening - 1, partners):
-            return None
-        return FunctionText(start, opening - 1, opening, closing, brace, partners[brace])
+        name = tokens[here - 1]
+        if tokens[here].text == "(" and name.kind is TokenKind.NAME and name.text not in _NO_FUNCTION:
+            words = {name.text, tokens[start].text}
+            if words & _CONTROL or is_static_keyword(tokens, here - 1, partners):
+                return None
+            return FunctionText(start, here - 1, here, partners[here], brace, partners[brace])
+        here = partners[here] + 1 if tokens[here].text in ("(", "[") else here + 1
     return None
 
 

@@ -380,8 +380,6 @@ def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, si
 def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial | None:
     """Return the largest value of a sum of terms that are not negative, ``None`` where one may be, or it is unknown."""
     for mono, coefficient in value.terms().items():
-        if coefficient < 0:
-            return None
         lowest = extreme(Polynomial({mono: coefficient}), loops, site.prover, largest=False)
         if lowest is None or not site.prover.certifies(at_most(0, lowest)):
             return None

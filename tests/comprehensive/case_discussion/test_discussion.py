@@ -83,6 +83,26 @@ def test_jacobi_tree_without_registers_is_the_example_of_the_design():
     assert outcome.statistics.solver_calls == 0
 
 
+@pytest.mark.parametrize(
+    ("by_itself", "leaves"),
+    [(True, [("dear", "own"), ("dear",), ("own",), ()]), (False, [("dear", "own"), ()])],
+)
+def test_what_splits_leaves_by_itself_is_there_without_what_others_cost(by_itself, leaves):
+    counters = [
+        MadeCounter("registers", "R", lambda version: 14 if "dear" in version else 4),
+        MadeCounter("shared_memory", "Z", lambda version: 5 if "own" in version else 0),
+    ]
+    nothing = frozenset()
+    strategies = [
+        MadeStrategy("dear", nothing, at_leaf=True, at_fork=True),
+        MadeStrategy("own", nothing, at_leaf=True, at_fork=True, by_itself=by_itself),
+    ]
+    begin = start()
+    outcome = Discussion(begin, counters, strategies).run(())
+    assert [case.strategies for case in outcome.cases] == leaves
+    assert_sound(outcome, begin, strategies)
+
+
 def transposition():
     """Figure 8: granularity takes the registers from 6 to 5, and the shared memory from 2*s*B0*B1 to 2*B0*B1."""
     b0, b1 = symbol("B0"), symbol("B1")

@@ -1,8 +1,11 @@
 import pytest
 
-from comprehensive.case_discussion.instance_registers import _above, placed
+from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, _above, placed
+from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
+from tests.comprehensive.case_discussion.made_up import MadeCounter, start
 
 A, B, U, S = (Polynomial.symbol(name) for name in "ABUS")
 
@@ -52,3 +55,10 @@ def test_what_may_be_less_than_there_is_no_bound():
     assert _above(WARPS, (less, warps(U - Polynomial.symbol("rest")))) is None
     assert _above(WARPS, (DerivedSymbol("most", "maximum", (A, B)), warps(Polynomial.symbol("most")))) is None
     assert _above(WARPS, (DerivedSymbol("part", "ceiling", (A, S)), warps(Polynomial.symbol("part")))) is None
+
+
+@pytest.mark.parametrize("found", [9, NotKnown("too long")])
+def test_a_tree_without_registers_of_blocks_asks_for_those_of_a_thread_alone(found):
+    counter = MadeCounter("registers_per_thread", "R", lambda version: found)
+    count = RegisterCount(start(), Analyses(), (), counter, None)
+    assert count.of_instance((), {}) == (Registers(9) if found == 9 else found)

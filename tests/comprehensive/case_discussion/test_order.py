@@ -44,6 +44,20 @@ def assert_sound(outcome, begin, strategies):
         assert check.verdict is Verdict.YES, check
 
 
+def test_versions_with_what_leaves_have_are_compared_once():
+    counters, strategies = jacobi()
+    registers = MadeCounter("registers_per_thread", "R", lambda version: 8 if "cse1" in version else 9)
+    strategies[-1] = Chosen("caching", frozenset({"shared_memory"}))
+    # Caching goes first where cse1 is there; without it, it was found not to.
+    outcome = Discussion(start(), [registers, counters[1]], strategies, order=First(frozenset({"cse1"}))).run(())
+    assert [case.strategies for case in outcome.cases] == [
+        ("cse1", "cse2"),
+        ("granularity", "cse1", "cse2"),
+        ("granularity", "caching", "cse1", "cse2"),
+        ("cse1", "granularity", "caching", "cse2"),
+    ]
+
+
 def test_what_goes_first_has_all_points_where_it_is_accepted_and_the_others_stay_behind_it():
     counters, strategies = jacobi()
     registers = MadeCounter("registers_per_thread", "R", lambda version: 12 if version == ("caching",) else 9)

@@ -33,6 +33,7 @@ EXTENTS = {
     "float *p = x;\n#pragma metafork extents(p[m])\n" + loop("y[i] = p[at[i]];"): {"p": "m", "y": "n", "at": "n"},
     "float *p = x;\n#pragma metafork extents(p[m])\n{ m++; " + loop("y[i] = p[at[i]];") + "}": {"p": "m"},
     "struct { float u, v; } *p = 0; " + loop("p[i].v = 1;"): {"p": "n"},
+    "long k = m, h = k * n;\n#pragma metafork extents(x[h + 1])\n" + loop("x[at[i]] = 1;"): {"x": "(long)m * n + 1"},
 }
 
 
@@ -72,6 +73,7 @@ REFUSED = {
     "float *p = x; " + loop("y[i] = p[at[i]];"): "greatest index of `p` is not known",
     "float *p = x; { float *x = p; " + loop("x[i] = 1;") + "} " + loop("x[i] = 2;"): "another variable is called `x`",
     "float **p = &x; " + loop("p[i][0] = 1;"): "`p` is a pointer",
+    "typedef struct { float u, v; } row[3]; row *p = 0; " + loop("p[i].u = 1;"): "`p` is a pointer",
     "float (*p)[m] = (float (*)[m])x; m++; " + loop("p[i][0] = 1;"): "`p` is a pointer",
     "float *p = x;\n#pragma metafork extents(q[n])\n" + loop("p[i] = 1;"): "`q` does not point to elements",
     "float *p = x, q = 1;\n#pragma metafork extents(q[n])\n" + loop("p[i] = q;"): "`q` does not point to elements",

@@ -66,6 +66,13 @@ def test_the_least_machine_at_given_parameters(system, least):
     assert found == (None if least is None else {"B": 2, "s": 1, **least})
 
 
+def test_what_a_solver_found_is_found_again():
+    pool, system = points(), (equal(B, 7),)
+    assert pool.find(system) is None
+    assert pool.learn({"B": 7, "s": 2}, system) == {"B": 7, "s": 2, "Y": 0, "Z": 0}
+    assert pool.find(system) == {"B": 7, "s": 2, "Y": 0, "Z": 0}
+
+
 def test_a_symbol_that_nothing_bounds_from_below_is_zero():
     assert points((at_most(1, B), at_most(1, S)), ("Z",)).find_with({"B": 2}, (less_than(Z, B),))["Z"] == 0
 

@@ -50,6 +50,8 @@ def test_what_is_added_once_a_round_is_known_in_every_round(loop):
         "while (k < n) { s[k] = 1; k += (int)a[k]; }",
         "while (k < n) { s[k] = 1; if (q > 3) k += B; }",
         "while (k < n) { s[k] = 1; k += B; if (q > 3) continue; k += B; }",
+        "while (k < n) { s[k] = 1; k = q + B; }",
+        "while (k < n) { s[k] = 1; k = B + q; }",
     ],
 )
 def test_what_is_added_now_and_then_is_not_known(loop):

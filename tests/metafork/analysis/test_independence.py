@@ -57,3 +57,18 @@ def test_the_reason_says_what_is_not_known(body, reason):
     found = in_a_loop(body)
     assert not found
     assert found.reason == reason
+
+
+@pytest.mark.parametrize("body", ["a[k] = a[k + 1];", "a[k + j] = 1; a[2 * k + j] = 2;"])
+def test_iterations_that_meet_are_a_certain_conflict(body):
+    text = f"""
+    void f(int n, int s, float a[n + 2 * s]) {{
+      meta_schedule {{
+        meta_for (int i = 0; i < n; i++)
+          meta_for (int j = 0; j < 4; j++)
+            for (int k = 0; k < s; k++) {{ {body} }}
+      }}
+    }}"""
+    found = iterations_independent(program(text), "k", Analyses())
+    assert found.verdict is Verdict.NO
+    assert found.reason == "iterations of k may touch one element of a"

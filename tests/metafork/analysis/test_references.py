@@ -1,7 +1,9 @@
+import pytest
+
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.references import references, references_and_quotients
+from metafork.analysis.references import kept_within, references, references_and_quotients
 from tests.metafork.programs import JACOBI, MATMUL, program
 
 i, j, k, B, N, s, p, m = (Polynomial.symbol(name) for name in ("i", "j", "k", "B", "N", "s", "p", "m"))
@@ -163,3 +165,21 @@ def test_a_block_level_exit_leaves_no_counted_loop():
     )
     assert [ref.bounded for ref in refs] == [False, False, True]
     assert refs[0].indices == (None,)
+
+
+@pytest.mark.parametrize(
+    ("declared", "kept"),
+    [
+        ("int dim = N / B", True),
+        ("unsigned dim = N", True),  # extents are not negative
+        ("short dim = few", True),
+        ("short dim = N", False),
+        ("short dim = N / B", False),
+    ],
+)
+def test_definitions_of_the_host_are_known_to_stay_within_their_types(declared, kept):
+    text = nest("b[i * B + j] = 1;", "int N, int B, short few", "a[N], int b[N]").replace("int dim = N / B", declared)
+    schedule = program(text)
+    found = kept_within(schedule, program_facts(schedule))
+    (dim,) = schedule.derived
+    assert found[id(dim.definition), dim.type] == (dim.definition, kept)

@@ -115,6 +115,15 @@ def test_the_compiler_is_asked_for_copies_of_loops_whose_trips_are_unknown():
     assert asked(program(named(ONE_RESULT, "f")).mapped(jammed=None)) == []
 
 
+@pytest.mark.parametrize(("sums", "copies"), [(1, "4"), (8, "4"), (9, "2"), (16, "2"), (17, "")])
+def test_a_long_body_is_copied_less_often(sums, copies):
+    more = "".join(f" c[i * B + v][j * B + u] += z * {number}.5f;" for number in range(1, sums))
+    text = ONE_RESULT.replace("for (int z = 0; z < K; z++)", "for (int z = 0; z < K; z++) {")
+    text = named(text.replace("[j * B + u];\n", f"[j * B + u];{more} }}\n"), "f")
+    found = kernel_text(lower(tiled(text), "k"))
+    assert re.findall(r"METAFORK_UNROLLED_BY\((\d)\)", found) == list(copies)
+
+
 LEFT = {
     "without register tiles": lambda: program(named(TILES, "f")).mapped(jammed=None),
     "narrow elements": lambda: tiled(named(ONE_RESULT, "f", "short")),

@@ -24,6 +24,15 @@ def test_a_version_strides_once():
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 
+@pytest.mark.parametrize(
+    ("counter", "leaves"),
+    [("threads_per_block", [(), ("thread_striding",)]), ("shared_memory", [()])],
+)
+def test_threads_stride_where_there_are_too_few_and_only_there(counter, leaves):
+    result = optimize(EXAMPLES[0], counters=[counter], strategies=["thread_striding"], machine="all")
+    assert [leaf.strategies for leaf in result.schedules[0].leaves] == leaves
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_threads_leave_no_machine_with_a_warp_without_a_leaf(example):
     """Regions without a leaf for want of threads lie below one warp."""

@@ -1,6 +1,7 @@
 """``--emit object``: the examples' leaves as object code for GPUs of AMD's, and what the report says of it."""
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.emit.targets.hip import Hip
 from comprehensive.emit.targets.ptx import TARGET as PTX
@@ -78,6 +79,15 @@ def test_trees_for_hip_count_the_registers_of_objects(gpu):
     # NVIDIA's compiler needs others.
     other = optimize(EXAMPLES / "jacobi1d.mf", strategies=["granularity", "caching"]).schedules[0]
     assert other.leaves[0].counters["registers_per_thread"] != tree.leaves[0].counters["registers_per_thread"]
+
+
+def test_registers_for_which_there_were_none_count_too(monkeypatch):
+    def spilling(code, kernel):
+        return replace(resources_of(code, kernel), vgprs=100, spilled=7)
+
+    monkeypatch.setattr(amdgpu_target, "resources_of", spilling)
+    (tree,) = optimize(EXAMPLES / "jacobi1d.mf", hardware=Hip().hardware, strategies=["caching"]).schedules
+    assert {leaf.counters["registers_per_thread"].numerator for leaf in tree.leaves} == {Polynomial.constant(107)}
 
 
 def test_hip_is_for_the_gpu_of_the_machine_unless_another_is_said():

@@ -138,6 +138,12 @@ def test_written_windows_that_are_proved_apart_stay_apart():
     assert len(both) == 2
 
 
+def test_written_windows_whose_elements_have_other_remainders_stay_apart():
+    read, written = windows(nest("a[2 * (i * B + j)] = a[2 * (i * B + m) + 1];"), "a")
+    assert (written.writes, written.strides) == (True, (2,))
+    assert (read.writes, read.extents) == (False, (1,))
+
+
 def test_windows_that_may_overlap_without_a_common_box_are_refused():
     with pytest.raises(NotCacheableError, match="overlap"):
         windows(nest("a[i * B + j] = a[m * i + j];"), "a")

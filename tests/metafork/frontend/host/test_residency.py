@@ -145,6 +145,7 @@ OWN = (
     "static float global(int k) { g = k; return table[k]; }\n"
     "static float shadow(int k) { float table[8] = {0}; return table[k]; }\n"
     "static float other(float *v) { return helper(2); }\n"
+    'static void shown(int m, float v[m]) { printf("%p", v); }\n'
     "void stepping(int n, float a[n], float b[n]) { SCHEDULE }\n".replace("SCHEDULE", SCHEDULE.replace("t + ", ""))
 )
 
@@ -172,6 +173,7 @@ OWN = (
         ("float table = 1; t = (int)global(t);", ["R *", "U g"]),
         ("t = (int)shadow(t);", []),
         ("t = (int)other(a);", ["U *"]),
+        ("shown(n, a);", ["U *"]),
         ("stepping(n, a, b);", [" "]),
         ("stepping(n, M[t], p);", [" "]),
         ("stepping((int)b[0], a, b);", ["R b[0]", " "]),

@@ -59,6 +59,32 @@ void every_other(int n, int B, const int a[2 * n + 1][3 * n + 2], int c[n][n])
         c[v * B + y][w * B + x] = a[2 * (v * B + y) + 1][3 * (w * B + x) + 2];
   }
 }"""
+LINE = """
+void line(int n, int B, const int a[n], int c[n])
+{
+  int strips = (n + B - 1) / B;
+  meta_schedule cache(a) {
+    meta_for (int i = 0; i < strips; i++) meta_for (int u = 0; u < B; u++) {
+      int p = i * B + u;
+      if (p < n)
+        c[p] = a[p];
+    }
+  }
+}"""
+TALLER = """
+void taller(int n, int m, int B0, int B1, const int a[n][m], int c[n][m])
+{
+  int down = (n + 3 * B0 - 1) / (3 * B0), across = m / B1;
+  meta_schedule cache(a) {
+    meta_for (int v = 0; v < down; v++) meta_for (int w = 0; w < across; w++)
+      meta_for (int y = 0; y < B0; y++) meta_for (int x = 0; x < B1; x++)
+        for (int k = 0; k < 3; k++) {
+          int i = v * 3 * B0 + y + B0 * k;
+          if (i < n)
+            c[i][w * B1 + x] = a[i][w * B1 + x];
+        }
+  }
+}"""
 
 
 def tiles(name, reach, ragged, element="int"):
@@ -74,6 +100,8 @@ CASES = [
     Case(ROWS, grid(n=[12, 14], K=[1, 3, 5], B=[1, 3, 4])),
     Case(PLANES, grid(n=[6, 7], B=[1, 2, 3])),
     Case(EVERY_OTHER, grid(n=[4, 9], B=[1, 3])),
+    Case(LINE, grid(n=[4, 9], B=[1, 3, 16])),
+    Case(TALLER, grid(n=[4, 9], m=[6], B0=[1, 2, 4], B1=[3])),
 ]
 
 
@@ -99,7 +127,7 @@ def inner_loops(text):
     return [body for body in bodies if "for (" not in body]
 
 
-@pytest.mark.parametrize("text", [ROWS, PLANES], ids=["rows", "planes"])
+@pytest.mark.parametrize("text", [ROWS, PLANES, TALLER], ids=["rows", "planes", "taller"])
 def test_loops_compute_no_index(text):
     bodies = inner_loops(text)
     assert bodies

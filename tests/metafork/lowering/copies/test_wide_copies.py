@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from metafork.analysis.memory.block_memory import block_memory
+from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
 from metafork.lowering.lowering import lower
 from tests.metafork.host_run import run_on_host
 from tests.metafork.programs import program
@@ -34,6 +36,35 @@ def test_a_window_past_the_range_of_int(text):
     arguments = {"d": blocks, "S": STEP, "B": threads, "a": a, "b": b}
     run_on_host(kernel, arguments, grid=(blocks, 1, 1), block=(threads, 1, 1), shared_bytes=64)
     assert b.tolist() == [10 * block + u + 1 for block in range(blocks) for u in range(threads)]
+
+
+KEPT = """
+void f(int d, int S, int B, int K, unsigned char a[3L * d * S], const unsigned char b[K])
+{
+  assert(B <= S);
+  meta_schedule cache() {
+    meta_for (int i = 0; i < d; i++)
+      for (int k = 0; k < K; k++)
+        meta_for (int u = 0; u < B; u++)
+          a[3L * i * S + u] += b[k] + u;
+  }
+}
+"""
+
+
+def test_a_register_holds_an_element_past_the_range_of_int():
+    subject = program(KEPT)
+    (plan,) = block_memory(subject).paths
+    assert [window.array.name for window in plan.private] == ["a"]
+    kernel = lower(subject, "f")
+    # LLVM may compute an overflow with 64 bits, which another compiler need not do.
+    parts = [part for s in walk_statements(kernel.body) for expr in expressions_of(s) for part in walk_expression(expr)]
+    assert {one.indices[0].type.size for one in parts if isinstance(one, Element) and one.array == "a"} == {8}
+    step = 2**32 + 2
+    a = np.zeros(2 * step, np.uint8)
+    arguments = {"d": 2, "S": step // 3, "B": 4, "K": 2, "a": a, "b": np.array([5, 6], np.uint8)}
+    run_on_host(kernel, arguments, grid=(2, 1, 1), block=(4, 1, 1))
+    assert a[:8].tolist() == a[step : step + 8].tolist() == [11, 13, 15, 17, 0, 0, 0, 0]
 
 
 EDGE = """

@@ -26,8 +26,9 @@ int main(int argc, char **argv) {
         for (int device = 0; device < 2 && primary[device] != NULL; device++) ((int (*)(int))found(library, "cuDevicePrimaryCtxRelease_v2"))(device);
         return 0;
     }
-    printf("machine %d %d %d %d %d\n", (int)machine.compute_capability, (int)machine.registers_per_thread, (int)machine.shared_words,
-           (int)machine.warps_per_sm, (int)machine.grid_dim_y);
+    printf("machine %d", (int)machine.compute_capability);
+    for (const int64_t *field = &machine.registers_per_thread; field <= &machine.shared_words_per_sm; field++) printf(" %d", (int)*field);
+    puts("");
     if (argc > 1) return 0;
     printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));
     int (*const current)(void **) = (int (*)(void **))found(library, "cuCtxGetCurrent");

@@ -23,11 +23,16 @@ def matmul(tmp_path_factory):
     return interface(main, tmp_path_factory.mktemp("matmul"), PTX)
 
 
+BLOCK, GRID, PROCESSOR = "1024 1024 64", "2147483647 65535 65535", "32 64 32 65536 41984"
+MACHINE = f"65536 1024 41728 {BLOCK} {GRID} {PROCESSOR}"
+"""The stand-in's device, but for its capability and what that says of registers."""
+
+
 @pytest.mark.slow
 def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     done, calls = driver.run([matmul.directory / "interface"], log=tmp_path / "log")
     lines = done.stdout.splitlines()
-    assert lines[:3] == ["query 0 -1", "machine 80 255 41728 64 65535", "refused -1 -5"]
+    assert lines[:3] == ["query 0 -1", f"machine 80 255 {MACHINE}", "refused -1 -5"]
     assert lines[3:] == [f"leaf {leaf} 0 same" for leaf in leaves(matmul)]
     assert (done.returncode, calls.violations, calls.left) == (0, [], [])
     assert len(calls.ran) == len(leaves(matmul)) >= 6
@@ -38,7 +43,7 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
 def test_the_machine_is_that_of_the_device(matmul, driver, tmp_path, capability, registers):
     variables = {"STANDIN_CAPABILITY": str(capability)}
     done, _ = driver.run([matmul.directory / "interface", "machine"], log=tmp_path / "log", **variables)
-    assert done.stdout.splitlines()[1] == f"machine {capability} {registers} 41728 64 65535"
+    assert done.stdout.splitlines()[1] == f"machine {capability} {registers} {MACHINE}"
 
 
 def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
