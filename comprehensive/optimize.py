@@ -292,7 +292,8 @@ def discuss(
     combinations = typical_values(program, analyses.hardware.warp_size) if typical else all_combinations(listed)
     if not combinations:
         return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
-    maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical, outcome.counters)
+    found = (discussion.systems, discussion.measured, analyses)
+    maker = InstanceMaker(combinations, strategies, outcome.counters, *found, deadline, typical)
     return maker.with_instances(tree, outcome.cases)
 
 

@@ -74,7 +74,7 @@ class Discussion(Generic[V]):
         self._strategies = tuple(strategies)
         analyses = analyses or Analyses()
         self._warp_size = analyses.hardware.warp_size
-        self._measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses, self._deadline)
+        self.measured: Measurements[V] = Measurements(start, self.systems, self.statistics, analyses, self._deadline)
         self._notes: dict[tuple[str, str], None] = {}
         self._cases: list[Case[V]] = []
         self._complete = True
@@ -83,7 +83,7 @@ class Discussion(Generic[V]):
     def run(self, version: V) -> Outcome[V]:
         """Discuss one version; the tree's leaves are numbered by preference, fewest refusals first."""
         began = time.monotonic()
-        version = self._measured.keep(version)
+        version = self.measured.keep(version)
         self._counters = tuple(counter for counter in self._counters if self._is_known(counter, version))
         first = self.systems.has_solution()
         root: Tree
@@ -102,7 +102,7 @@ class Discussion(Generic[V]):
             self._counters,
             tuple(self.systems.derived),
             tuple(self._notes),
-            self._complete and not self._measured.interrupted,
+            self._complete and not self.measured.interrupted,
             self.statistics,
         )
 
@@ -161,7 +161,7 @@ class Discussion(Generic[V]):
             with until(self._deadline):
                 return order.precedence(version, others)
         except OutOfTimeError:
-            self._measured.interrupted = True
+            self.measured.interrupted = True
             return Precedence(False, OUT_OF_TIME)
 
     def _at_its_leaf(self, quintuple: Quintuple[V], forked: bool) -> V:
@@ -182,9 +182,9 @@ class Discussion(Generic[V]):
         if self._progress is not None:
             self._progress(self.statistics)
         counter, rest = quintuple.counters[0], quintuple.counters[1:]
-        value = self._measured.value(counter, quintuple.version)
+        value = self.measured.value(counter, quintuple.version)
         assert isinstance(value, CounterValue), "versions with unknown counters are not entered"
-        condition = self._measured.condition(counter, value)
+        condition = self.measured.condition(counter, value)
 
         accept: Tree = Inconsistent()
         branch = self._branch(quintuple, condition)
@@ -273,9 +273,9 @@ class Discussion(Generic[V]):
                 effects=(*refused.effects, effect),
                 steps=(*refused.steps, Step(counter.name, strategy.name)),
             )
-        value = self._measured.value(counter, refused.version)
+        value = self.measured.value(counter, refused.version)
         assert isinstance(value, CounterValue)
-        violated = self._measured.condition(counter, value).text(self.start.order)
+        violated = self.measured.condition(counter, value).text(self.start.order)
         story = [f"applied: {', '.join(tried)}" if tried else "no strategy applied"]
         if skipped:
             story.append(f"not applicable: {', '.join(skipped)}")
@@ -294,7 +294,7 @@ class Discussion(Generic[V]):
 
         With ``measured`` false the caller sees to the counters.
         """
-        applied = self._measured.apply(strategy, quintuple.version)
+        applied = self.measured.apply(strategy, quintuple.version)
         where = f"to {_described(quintuple.applied)}"
         if isinstance(applied, NotApplied):
             self._note(strategy.name, f"not applied {where}: {applied.reason}")
@@ -304,8 +304,8 @@ class Discussion(Generic[V]):
             self._note(strategy.name, f"not applied {where}: it changes nothing there")
             return NotApplied("it changes nothing")
         for counter in self._counters if measured else ():
-            value = self._measured.value(counter, version)
-            reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, quintuple.system)
+            value = self.measured.value(counter, version)
+            reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, quintuple.system)
             if reason:
                 self._note(strategy.name, f"not applied {where}: {counter.name} is not known afterwards: {reason}")
                 return NotApplied(f"{counter.name} is not known afterwards: {reason}")
@@ -317,8 +317,8 @@ class Discussion(Generic[V]):
 
         That is found out whatever it takes: a limit that was not looked at is none that a leaf could keep.
         """
-        value = self._measured.value(counter, version, patient=True)
-        reason = value.reason if isinstance(value, NotKnown) else self._measured.outside(value, ())
+        value = self.measured.value(counter, version, patient=True)
+        reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, ())
         if reason:
             self._note(counter.name, f"left out: {reason}")
         return not reason
@@ -370,9 +370,9 @@ class Discussion(Generic[V]):
                 return self._case(quintuple, dearer)
             return self._forked(quintuple, finished, dearer, self._counters)
         (strategy, counter, number), *rest = to_pay
-        value = self._measured.value(counter, dearer.version)
+        value = self.measured.value(counter, dearer.version)
         others = tuple(one for one in quintuple.remaining if one is not strategy)
-        if isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
+        if isinstance(value, NotKnown) or self.measured.outside(value, finished.system):
             if counter in self._counters:
                 return self._worthwhile(quintuple, finished, dearer, rest)
             return self._leaf(replace(quintuple, remaining=others))
@@ -397,11 +397,11 @@ class Discussion(Generic[V]):
         if not counters:
             return self._case(quintuple, dearer)
         counter, rest = counters[0], counters[1:]
-        value = self._measured.value(counter, dearer.version)
-        if isinstance(value, NotKnown) or self._measured.outside(value, finished.system):
+        value = self.measured.value(counter, dearer.version)
+        if isinstance(value, NotKnown) or self.measured.outside(value, finished.system):
             return self._case(quintuple, finished)
-        condition = self._measured.condition(counter, value)
-        if value == self._measured.value(counter, finished.version) or condition in finished.system:
+        condition = self.measured.condition(counter, value)
+        if value == self.measured.value(counter, finished.version) or condition in finished.system:
             return self._forked(quintuple, finished, dearer, rest)
 
         def accepted(start: Quintuple[V], plain: Quintuple[V], more: Quintuple[V]) -> Tree:
@@ -459,7 +459,7 @@ class Discussion(Generic[V]):
     def _noted(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
         """Note the end of a path under a preliminary number."""
         self.statistics.paths += 1
-        values = {counter.name: self._measured.value(counter, finished.version) for counter in self._counters}
+        values = {counter.name: self.measured.value(counter, finished.version) for counter in self._counters}
         system = self._irredundant(quintuple.system)
         witness = None if self._late() else self.systems.witness(quintuple.system)
         self._cases.append(
@@ -513,10 +513,10 @@ class Discussion(Generic[V]):
         if after.version is before.version:
             return True
         for counter in self._counters:
-            old, new = self._measured.value(counter, before.version), self._measured.value(counter, after.version)
-            if isinstance(new, NotKnown) or self._measured.outside(new, before.system):
+            old, new = self.measured.value(counter, before.version), self.measured.value(counter, after.version)
+            if isinstance(new, NotKnown) or self.measured.outside(new, before.system):
                 return False
-            condition = self._measured.condition(counter, new)
+            condition = self.measured.condition(counter, new)
             if new != old and self.systems.implies(before.system, condition) is not Verdict.YES:
                 return False
         return True
