@@ -204,7 +204,15 @@ def test_python_and_c_take_the_same_instance_at_the_bounds(which, request, tmp_p
         (need,) = {c.left.evaluate({**one.values, "warps": 1}) for c in one.system if c.right.symbols == {"R"}}
         for below, block in product((0, 1), repeat=2):
             machine = {"R": int(need) - below, "RB": 32 * int(need) - block}
-            point = {"N": 100, **one.values, **DEFAULT.fields(), "T": 1024, "Z": DEFAULT.shared_words, **machine}
+            point = {
+                "N": 100,
+                "B": 4,
+                **one.values,
+                **DEFAULT.fields(),
+                "T": 1024,
+                "Z": DEFAULT.shared_words,
+                **machine,
+            }
             selection = select(schedule, point)
             expected = 0 if selection.instance is None else selection.instance.number
             assert expected == (0 if below or block else one.number)
