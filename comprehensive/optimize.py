@@ -272,9 +272,9 @@ def discuss(
     program = choice.program
     if checking():
         check_program(program)
-        from strategies.checked import Checked
+        from strategies.checked import checked
 
-        strategies = [Checked(strategy) for strategy in strategies]
+        strategies = [checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     by_cost = ByCost.of(program, analyses) if order == "cost" else None
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses, by_cost)

@@ -27,8 +27,6 @@ from comprehensive.case_discussion.quintuple import (
     Precedence,
     Quintuple,
     Step,
-    StrategyOf,
-    V,
 )
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.start import Start
@@ -47,7 +45,7 @@ from evaluators.counter import CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied, at_fork, by_choice, by_itself, falls_back, floors, least
+from strategies.strategy import Effect, NotApplied, StrategyOf, V
 
 
 class Discussion(Generic[V]):
@@ -114,7 +112,7 @@ class Discussion(Generic[V]):
         if self._order is None or quintuple.ordered:
             return None
         for strategy in quintuple.remaining:
-            if not by_choice(strategy) or self._late():
+            if not strategy.by_choice or self._late():
                 continue
             notes = dict(self._notes)
             # Counters are measured only on a version that does go first: that costs more than the comparison.
@@ -166,7 +164,7 @@ class Discussion(Generic[V]):
 
     def _at_its_leaf(self, quintuple: Quintuple[V], forked: bool) -> V:
         """Return a version with the strategies that are applied at leaves, and where ``forked`` with those at forks."""
-        strategies = [one for one in quintuple.remaining if one.at_leaf and (forked or not at_fork(one))]
+        strategies = [one for one in quintuple.remaining if one.at_leaf and (forked or not one.at_fork)]
         return self._extended(quintuple, strategies).version
 
     def comprehensive_optimization(self, quintuple: Quintuple[V]) -> Tree:
@@ -327,7 +325,7 @@ class Discussion(Generic[V]):
         """End a path: apply the strategies that worsen nothing, and split it where one costs what may be there."""
         finished = self._finished(quintuple)
         for strategy in finished.remaining:
-            if not at_fork(strategy) or not self._to_come(strategy, finished) or self._late():
+            if not strategy.at_fork or not self._to_come(strategy, finished) or self._late():
                 continue
             if self._extended(finished, [strategy]).version is finished.version:
                 continue
@@ -345,17 +343,17 @@ class Discussion(Generic[V]):
         return self._case(quintuple, finished)
 
     def _to_come(self, strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
-        return strategy.at_leaf and strategy.name not in finished.applied and not by_itself(strategy)
+        return strategy.at_leaf and strategy.name not in finished.applied and not strategy.by_itself
 
     def _floors(self, strategy: StrategyOf[V]) -> list[tuple[CounterOf[V], int]]:
         """Return the counters that must be so large for a strategy to pay: of those that take part, and its own."""
         numbers = {
-            name: self._warp_size if number == "warp_size" else number for name, number in least(strategy).items()
+            name: self._warp_size if number == "warp_size" else number for name, number in strategy.least.items()
         }
         known = {one.name: one for one in self._counters}
         found = [(known[name], number) for name, number in numbers.items() if name in known]
         # A strategy's own counters measure the versions that it makes.
-        return [*found, *((cast("CounterOf[V]", counter), 1) for counter in floors(strategy))]
+        return [*found, *((cast("CounterOf[V]", counter), 1) for counter in strategy.floors)]
 
     def _worthwhile(
         self,
@@ -408,7 +406,7 @@ class Discussion(Generic[V]):
             return self._forked(start, plain, more, rest)
 
         def refused(start: Quintuple[V], plain: Quintuple[V]) -> Tree:
-            given_up = [one for one in plain.remaining if falls_back(one) and one.name in dearer.applied]
+            given_up = [one for one in plain.remaining if one.falls_back and one.name in dearer.applied]
             if not given_up:
                 return self._case(start, plain)
             return self._leaf(replace(start, remaining=tuple(one for one in start.remaining if one not in given_up)))
@@ -445,7 +443,7 @@ class Discussion(Generic[V]):
     def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> Tree:
         """End a path with what it is finished, once more split by each strategy that splits leaves by itself."""
         for strategy in finished.remaining:
-            if not by_itself(strategy) or strategy.name in finished.applied or self._late():
+            if not strategy.by_itself or strategy.name in finished.applied or self._late():
                 continue
             others = tuple(one for one in finished.remaining if one is not strategy)
             dearer = replace(self._extended(finished, [strategy]), remaining=others)
@@ -480,7 +478,7 @@ class Discussion(Generic[V]):
         return LeafReference(len(self._cases))
 
     def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
-        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf and not at_fork(strategy)]
+        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf and not strategy.at_fork]
         if not candidates:
             return quintuple
         if self._late():

@@ -31,7 +31,7 @@ from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy, by_itself, floors, least
+from strategies.strategy import Applied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -158,7 +158,7 @@ class InstanceMaker:
         version = Version(with_static_values(case.unfinished.program, values))
         for strategy in self.strategies:
             # What splits leaves by itself costs what an instance has no more of than its leaf: shared memory.
-            left_out = by_itself(strategy) and strategy.name not in case.strategies
+            left_out = strategy.by_itself and strategy.name not in case.strategies
             decided = left_out or strategy.name in case.strategies[: case.decided]
             if strategy.at_leaf and not strategy.on_ir and not decided:
                 applied = self.analyses.of(strategy.apply, version)
@@ -176,9 +176,9 @@ class InstanceMaker:
 
     def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
         """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
-        numbers = least(strategy)
+        numbers = strategy.least
         asked = [(one, numbers[one.name]) for one in self.counters if one.name in numbers]
-        asked += [(one, 1) for one in floors(strategy)]
+        asked += [(one, 1) for one in strategy.floors]
         for counter, number in asked:
             value = counter.evaluate(version, self.analyses)
             if isinstance(value, NotKnown):

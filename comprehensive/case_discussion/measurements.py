@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.case_discussion.quintuple import AppliedOf, CounterOf, StrategyOf, V
+from comprehensive.case_discussion.quintuple import CounterOf
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.signs import integral
 from comprehensive.systems.start import MACHINE_MARK, Start
@@ -21,7 +21,7 @@ from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_mo
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied
+from strategies.strategy import AppliedOf, Effect, NotApplied, StrategyOf, V
 
 OUT_OF_TIME = "the time limit was reached before it was done"
 

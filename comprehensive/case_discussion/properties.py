@@ -13,7 +13,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from comprehensive.case_discussion.quintuple import CounterOf, Outcome, StrategyOf, V
+from comprehensive.case_discussion.quintuple import CounterOf, Outcome
 from comprehensive.systems.points import Number
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
@@ -32,7 +32,7 @@ from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied
+from strategies.strategy import NotApplied, StrategyOf, V
 
 EFFORT = 4_000_000
 

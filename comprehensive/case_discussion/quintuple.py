@@ -19,10 +19,8 @@ from comprehensive.tree.schedule_tree import Statistics, Tree
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied
+from strategies.strategy import Effect, StrategyOf, V
 
-V = TypeVar("V", bound=Hashable)
-V_co = TypeVar("V_co", bound=Hashable, covariant=True)
 V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
 
 
@@ -56,53 +54,6 @@ class CounterOf(Protocol[V_contra]):
 
     def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the value on a version, or why there is none."""
-        ...
-
-
-class AppliedOf(Protocol[V_co]):
-    """``strategies.strategy.Applied`` for any kind of version."""
-
-    @property
-    def version(self) -> V_co:
-        """The version after the strategy."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """What was done, for people."""
-        ...
-
-    @property
-    def effect(self) -> Effect | None:
-        """What the version is like now."""
-        ...
-
-
-class StrategyOf(Protocol[V]):
-    """``strategies.strategy.Strategy`` for any kind of version."""
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-        ...
-
-    @property
-    def improves(self) -> frozenset[str]:
-        """The names of the counters that it may improve."""
-        ...
-
-    @property
-    def on_ir(self) -> bool:
-        """Whether it acts on the IR of a kernel."""
-        ...
-
-    @property
-    def at_leaf(self) -> bool:
-        """Whether it is applied at leaves only."""
-        ...
-
-    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied:
-        """Return the version after the strategy, or why it does not apply."""
         ...
 
 

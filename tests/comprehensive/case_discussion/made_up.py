@@ -48,6 +48,8 @@ class MadeStrategy:
     on_ir: bool = False
     at_leaf: bool = False
     at_fork: bool = False
+    by_itself: bool = False
+    by_choice: bool = False
     least: Mapping[str, int] = field(default_factory=dict, hash=False)
     floors: tuple[MadeCounter, ...] = ()
     falls_back: bool = False
