@@ -20,7 +20,7 @@ from msgspec import structs
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.order import ByCost
-from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
+from comprehensive.case_discussion.quintuple import Case, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
@@ -42,7 +42,7 @@ from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
-from evaluators.counter import Counter, details_of
+from evaluators.counter import Counter, CounterOf, details_of
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races

@@ -19,11 +19,11 @@ from msgspec import structs
 
 from comprehensive.case_discussion.leaves import Leaves, described, displayed, under
 from comprehensive.case_discussion.measurements import OUT_OF_TIME
-from comprehensive.case_discussion.quintuple import Case, CounterOf, OrderOf, Outcome, Precedence, Quintuple, Step
+from comprehensive.case_discussion.quintuple import Case, OrderOf, Outcome, Precedence, Quintuple, Step
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.start import Start
 from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied, StrategyOf, V
 

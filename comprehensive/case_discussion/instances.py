@@ -18,11 +18,11 @@ from itertools import product
 from msgspec import structs
 
 from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, CounterOf
+from comprehensive.case_discussion.quintuple import Case
 from comprehensive.case_discussion.typical_values import is_simpler
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
-from evaluators.counter import NotKnown, details_of
+from evaluators.counter import CounterOf, NotKnown, details_of
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import ZERO, Polynomial
 from metafork.algebra.symbols import placed

@@ -15,11 +15,11 @@ from typing import Generic, cast
 from msgspec import Struct
 
 from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, CounterOf, Quintuple
+from comprehensive.case_discussion.quintuple import Case, Quintuple
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
 from comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Node, Statistics, Tree
-from evaluators.counter import CounterValue, NotKnown, details_of
+from evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses

@@ -10,13 +10,12 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.case_discussion.quintuple import CounterOf
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.signs import integral
 from comprehensive.systems.start import MACHINE_MARK, Start
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Statistics
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol

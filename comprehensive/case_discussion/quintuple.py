@@ -1,60 +1,23 @@
-"""Quintuples (section 3.6 of the paper), what they become, and what the discussion asks of counters and strategies.
+"""Quintuples (section 3.6 of the paper), and what they become.
 
-The discussion knows nothing of programs: a version is anything hashable that counters measure and strategies
-transform.  For real programs the protocols below are those of ``evaluators.counter`` and ``strategies.strategy``.
+The discussion knows nothing of programs: a version is anything hashable that counters measure and strategies transform
+(``evaluators.counter.CounterOf``, ``strategies.strategy.StrategyOf``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol
 
 from msgspec import Struct
 
 from comprehensive.systems.points import Number
 from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Statistics, Tree
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterOf, CounterValue, V_contra
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.analyses import Analyses
 from strategies.strategy import Effect, StrategyOf, V
-
-V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
-
-
-class CounterOf(Protocol[V_contra]):
-    """``evaluators.counter.Counter`` for any kind of version; what its members mean is said there."""
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-        ...
-
-    @property
-    def kind(self) -> Literal["resource", "performance"]:
-        """``resource`` or ``performance``."""
-        ...
-
-    @property
-    def symbol(self) -> str:
-        """The machine's symbol that it is compared with."""
-        ...
-
-    @property
-    def less_is_better(self) -> bool:
-        """Whether a smaller value is accepted."""
-        ...
-
-    @property
-    def default_target(self) -> Fraction | None:
-        """The target of a performance counter where the user gives none."""
-        ...
-
-    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown:
-        """Return the value on a version, or why there is none."""
-        ...
 
 
 class Precedence(Struct, frozen=True):
