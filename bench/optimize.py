@@ -31,6 +31,7 @@ from comprehensive.optimize import optimize
 from comprehensive.systems.start import Start
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Polynomial, at_most
+from strategies.strategy import StrategyOf
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("matadd", "jacobi1d", "transpose", "matmul")
@@ -94,12 +95,9 @@ class Applied:
     effect: None = None
 
 
-@dataclass(frozen=True)
-class Lowering:
+class Lowering(StrategyOf[tuple[str, ...]], frozen=True):
     name: str
     improves: frozenset[str] = frozenset({"r1", "r2"})
-    on_ir: bool = False
-    at_leaf: bool = False
 
     def apply(self, version: tuple[str, ...], analyses: object = None) -> Applied:
         return Applied((*version, self.name))

@@ -6,8 +6,8 @@
     diff -r build/before build/after
 
 Programs are ``examples``, ``bench/programs`` and random ones of the tests, each discussed as by default and as the
-paper does (``--order paper --machine all``).  A file holds what a run finds: the tree as JSON, and the kernel of each
-leaf and instance; or the diagnostics of a program that is refused.
+paper does (``--order paper --machine all``), with instances for typical values.  A file holds what a run finds: the
+tree as JSON, and the kernel of each leaf and instance; or the diagnostics of a program that is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from metafork.ir.messages.source import Source  # noqa: E402
 from metafork.printing.cuda import kernel_text  # noqa: E402
 from tests.random_programs.generator import Generator  # noqa: E402
 
-RUNS = {"default": {}, "paper": {"order": "paper", "machine": "all"}}
+RUNS = {"default": {"static": "auto"}, "paper": {"order": "paper", "machine": "all", "static": "auto"}}
 
 
 def sources(random: int) -> Iterator[Source]:
@@ -50,7 +50,7 @@ def told(source: Source, run: str) -> str:
         kernel_text(kernel_of(leaf, result.analyses))
         for tree in result.schedules
         for one in tree.leaves
-        for leaf in (one, *one.instances)
+        for leaf in (one, *map(one.of, one.instances))
     ]
     return "\n".join([result.to_json(), *kernels])
 

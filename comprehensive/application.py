@@ -37,9 +37,9 @@ def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses
     version = Version(with_cached_arrays(program, analyses).program)
     if checking():
         check_program(version.program)
-        from strategies.checked import Checked
+        from strategies.checked import checked
 
-        strategies = [Checked(strategy) for strategy in strategies]
+        strategies = [checked(strategy) for strategy in strategies]
     steps: list[Step] = []
     for strategy in strategies:
         result = strategy.apply(version, analyses)

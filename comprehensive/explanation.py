@@ -12,7 +12,7 @@ from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Program, Version
 from strategies.caching import CachingChoice, to_be_tried, with_cached_arrays
-from strategies.strategy import Applied, Remark, Strategy, by_choice
+from strategies.strategy import Applied, Remark, Strategy
 
 _HINT = "--order paper puts the leaves with it first"
 
@@ -67,7 +67,7 @@ def _ordered(
         return remarks
     start = Version(choice.program)
     for strategy in strategies:
-        applied = analyses.of(strategy.apply, start) if by_choice(strategy) else None
+        applied = analyses.of(strategy.apply, start) if strategy.by_choice else None
         if not isinstance(applied, Applied):
             continue
         taken_out = set(cached) - set(applied.version.program.mapping.cached)

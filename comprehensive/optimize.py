@@ -20,7 +20,7 @@ from msgspec import structs
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.order import ByCost
-from comprehensive.case_discussion.quintuple import Case, CounterOf, Outcome
+from comprehensive.case_discussion.quintuple import Case, Outcome
 from comprehensive.case_discussion.trace import trace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
@@ -43,7 +43,7 @@ from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
-from evaluators.counter import Counter, details_of
+from evaluators.counter import Counter, CounterOf, details_of
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
@@ -274,9 +274,9 @@ def discuss(
     program = choice.program
     if checking():
         check_program(program)
-        from strategies.checked import Checked
+        from strategies.checked import checked
 
-        strategies = [Checked(strategy) for strategy in strategies]
+        strategies = [checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
     by_cost = ByCost.of(program, analyses) if order == "cost" else None
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses, by_cost)
@@ -294,7 +294,8 @@ def discuss(
     combinations = typical_values(program, analyses.hardware.warp_size) if typical else all_combinations(listed)
     if not combinations:
         return replace(tree, notes=(*tree.notes, ("instances", NOTHING_TYPICAL))) if typical else tree
-    maker = InstanceMaker(combinations, strategies, discussion.systems, analyses, deadline, typical, outcome.counters)
+    found = (discussion.systems, discussion.measured, analyses)
+    maker = InstanceMaker(combinations, strategies, outcome.counters, *found, deadline, typical)
     return maker.with_instances(tree, outcome.cases)
 
 

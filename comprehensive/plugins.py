@@ -14,7 +14,6 @@ import importlib.util
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -29,7 +28,6 @@ GROUP = "metafork.plugins"
 """The entry-point group of installed plugins."""
 
 _COUNTER = ("name", "kind", "symbol", "less_is_better", "default_target", "evaluate")
-_STRATEGY = ("name", "improves", "on_ir", "at_leaf", "apply")
 _TARGET = ("name", "hardware", "headers", "own_headers", "aimed_at", "leaf_code", "device_name", "opening", "kernel",
            "launching", "package")  # fmt: skip
 
@@ -94,9 +92,8 @@ def _plugin(name: str, module: ModuleType) -> Plugin:
         _must_have(name, "counter", one, _COUNTER)
         _check_limit(name, one)
     for one in strategies:
-        _must_have(name, "strategy", one, _STRATEGY)
-        if not isinstance(one, Struct) and not is_dataclass(one):
-            raise PluginError(f"plugin {name}: strategy {one.name!r} is neither a msgspec.Struct nor a dataclass")
+        if not isinstance(one, Strategy):
+            raise PluginError(f"plugin {name}: {one!r} is no strategy: it does not extend strategies.strategy.Strategy")
     return Plugin(name, counters, strategies, targets)
 
 

@@ -1,19 +1,18 @@
 """Strategies with options: ``granularity{most_loops=1}`` is the strategy with that field changed.
 
-A strategy is a frozen ``msgspec.Struct``, or a frozen dataclass; its fields that have a default, and that not every
-strategy has, are its options.  They are integers, truth values (``true``, ``false``) or words.
+A strategy's own fields that have a default are its options.  They are integers, truth values (``true``, ``false``) or
+words.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, cast, get_type_hints
+from typing import get_type_hints
 
-from msgspec import NODEFAULT, Struct, structs
+from msgspec import structs
 
-from strategies.strategy import NO_OPTIONS, Strategy
+from strategies.strategy import Strategy
 
 _NAME = r"(\+?)([^{},]*)(?:\{([^{}]*)\})?"
 
@@ -61,34 +60,17 @@ def with_options(strategy: Strategy, text: str) -> Strategy:
     if not changed:
         return strategy
     shown = ",".join(f"{name}={_spelled(value)}" for name, value in changed.items())
-    if "name" in _defaults(strategy):
-        changed["name"] = f"{strategy.name}{{{shown}}}"
     try:
-        return cast(Strategy, _replace(strategy)(cast(Any, strategy), **changed))
+        return structs.replace(strategy, name=f"{strategy.name}{{{shown}}}", **changed)
     except ValueError as error:
         raise OptionError(f"{strategy.name}: {error}; {_listed(strategy, known)}") from error
-
-
-def _replace(strategy: object) -> Callable[..., object]:
-    return structs.replace if isinstance(strategy, Struct) else dataclasses.replace
-
-
-def _defaults(strategy: object) -> Mapping[str, object]:
-    """Return the default of each field that may be given another value."""
-    if isinstance(strategy, Struct):
-        return {one.name: one.default for one in structs.fields(strategy)}
-    described = dataclasses.fields(strategy) if dataclasses.is_dataclass(strategy) else ()
-    return {one.name: NODEFAULT if one.default is dataclasses.MISSING else one.default for one in described if one.init}
 
 
 def _options(strategy: Strategy) -> Mapping[str, Callable[[str], object]]:
     """Return the reader of each option's values."""
     types = get_type_hints(type(strategy))
-    return {
-        name: _READERS[types[name]]
-        for name, default in _defaults(strategy).items()
-        if default is not NODEFAULT and name not in NO_OPTIONS and types[name] in _READERS
-    }
+    own = [one for one in structs.fields(strategy) if one.name not in Strategy.__struct_fields__]
+    return {one.name: _READERS[types[one.name]] for one in own if not one.required and types[one.name] in _READERS}
 
 
 def _listed(strategy: Strategy, known: Mapping[str, object]) -> str:

@@ -7,9 +7,10 @@ accepted when ``target <= value`` (DESIGN section 4).
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import Enum
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -63,8 +64,11 @@ class Details(Struct, frozen=True):
     used: str = ""
 
 
-class Counter(Protocol):
-    """A counter.  ``symbol`` is the machine symbol of its limit or target (``Z``)."""
+V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
+
+
+class CounterOf(Protocol[V_contra]):
+    """A counter of any kind of version.  ``symbol`` is the machine symbol of its limit or target (``Z``)."""
 
     @property
     def name(self) -> str:
@@ -91,9 +95,13 @@ class Counter(Protocol):
         """The target of a performance counter where the user gives none; ``None`` for resources."""
         ...
 
-    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
-        """Return the value of the counter on a version of the program."""
+    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown:
+        """Return the value of the counter on a version."""
         ...
+
+
+Counter = CounterOf[Version]
+"""A counter of programs."""
 
 
 def details_of(counter: object) -> Details:

@@ -42,10 +42,10 @@ from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
 from strategies.hints import bounded_loop_hint, wrapped_index_hint
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy, caches
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
 
 
-class Caching(Struct, frozen=True):
+class Caching(Strategy, frozen=True):
     """Take every cached array out of shared memory.
 
     ``meta_schedule cache(a) {...}  -->  meta_schedule cache() {...}``.  Legal always: the kernel then reads and writes
@@ -54,8 +54,6 @@ class Caching(Struct, frozen=True):
 
     name: str = "caching"
     improves: frozenset[str] = frozenset({"shared_memory"})
-    on_ir: bool = False
-    at_leaf: bool = False
     by_choice: ClassVar[bool] = True
     sign: ClassVar[Sign] = Sign("4b")
 
@@ -76,7 +74,7 @@ STRATEGY = Caching()
 
 def to_be_tried(program: Program, strategies: Sequence[Strategy]) -> list[Strategy]:
     """Return the strategies that the program, as it was read, leaves to be tried: a cache clause decides alone."""
-    return [strategy for strategy in strategies if not (program.mapping.decided and caches(strategy))]
+    return [strategy for strategy in strategies if not (program.mapping.decided and strategy.caches)]
 
 
 def without_shared_memory(program: Program, taken_out: Sequence[str]) -> str:

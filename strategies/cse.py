@@ -64,7 +64,7 @@ from metafork.ir.rewriting import (
 )
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
-from strategies.strategy import Applied, Effect, NotApplied, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""
@@ -73,19 +73,12 @@ MAX_REUSES = 500
 """Bound of the number of reuses in one program."""
 
 
-class CommonSubexpressions(Struct, frozen=True):
+class CommonSubexpressions(Strategy, frozen=True):
     """The strategy; level 1 looks within basic blocks, level 2 along the dominator tree too."""
 
     level: int
-    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     sign: ClassVar[Sign] = Sign("2")
-
-    @property
-    def name(self) -> str:
-        """``cse1`` or ``cse2``."""
-        return f"cse{self.level}"
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which every repeated computation is shared, or that there is none."""
@@ -105,7 +98,8 @@ class CommonSubexpressions(Struct, frozen=True):
         )
 
 
-STRATEGIES = (CommonSubexpressions(1), CommonSubexpressions(2))
+_REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
+STRATEGIES = tuple(CommonSubexpressions(f"cse{level}", _REGISTERS, level) for level in (1, 2))
 
 
 class _Reuse(Struct, frozen=True):

@@ -20,22 +20,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 
-class DoubleBuffering(Struct, frozen=True):
+class DoubleBuffering(Strategy, frozen=True):
     """Give windows of a block-level loop two buffers: ``tile  -->  tile[2]``."""
 
     name: str = "double_buffering"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     by_itself: ClassVar[bool] = True
 

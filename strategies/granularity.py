@@ -73,16 +73,14 @@ from strategies.loops.grid_tile import Joining
 from strategies.loops.normal_form import from_zero
 from strategies.loops.rolling import definition_of, rolled_bodies
 from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, spine_of
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
 
 
-class Granularity(Struct, frozen=True):
+class Granularity(Strategy, frozen=True):
     """The strategy.  ``most_loops`` bounds how many loops join the grid."""
 
     name: str = "granularity"
     improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block", "shared_memory"})
-    on_ir: bool = False
-    at_leaf: bool = False
     sign: ClassVar[Sign] = Sign("3b", left_out="3a")
     most_loops: int = 8
 

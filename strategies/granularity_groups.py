@@ -67,7 +67,7 @@ from metafork.ir.rewriting import (
     variables,
 )
 from strategies.granularity import Step, reduced_once
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
@@ -75,13 +75,12 @@ MOST_LOOPS = 2
 """Granularity loops that are taken: rows and columns of a thread's results."""
 
 
-class GranularityGroups(Struct, frozen=True):
+class GranularityGroups(Strategy, frozen=True):
     """Let a block take ``most`` neighbouring iterations of a granularity loop."""
 
     name: str = "granularity_groups"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     most: int = 4
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import ClassVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -75,18 +76,17 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
-from strategies.strategy import Applied, Effect, NotApplied, Remark
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 
 Body = tuple[Stmt, ...]
 
 
-class ScalarReplacement(Struct, frozen=True):
+class ScalarReplacement(Strategy, frozen=True):
     """Keep elements that a loop updates in scalars.  It lowers the loads from global memory."""
 
     name: str = "scalar_replacement"
     improves: frozenset[str] = frozenset({"global_loads"})
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with scalars instead of elements, or that no loop updates one element."""

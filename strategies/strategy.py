@@ -1,15 +1,14 @@
 """What a strategy is: a named map from a version of a program to another with the same meaning, or a refusal.
 
 A strategy proves its own legality; what is not proved is not applied.  It is idempotent, and it lowers (or leaves)
-every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).  It is a
-frozen ``msgspec.Struct`` (or dataclass); its fields beyond those of the protocol below, where they have a default, are
-its options (``granularity{most_loops=1}``).
+every counter named in ``improves`` (the sigma of the paper's section 3.4, read from the strategy's side).  It extends
+``Strategy``; its own fields that have a default are its options (``granularity{most_loops=1}``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal, Protocol
+from collections.abc import Hashable, Mapping
+from typing import ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -17,6 +16,9 @@ from evaluators.counter import Counter
 from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
+
+V = TypeVar("V", bound=Hashable)
+V_co = TypeVar("V_co", bound=Hashable, covariant=True)
 
 Topic = Literal["shared memory", "registers", "grid", "constant memory"]
 
@@ -79,127 +81,79 @@ class NotApplied(Struct, frozen=True):
 
 
 class Sign(Struct, frozen=True):
-    """The paper's abbreviations for a strategy in traces (section 5), in the attribute ``sign``.
+    """The paper's abbreviations for a strategy in traces (section 5).
 
-    ``applied`` stands where it was applied, ``left_out`` where it could have been and was not; ``denies`` is a
-    counter's sign that does not stand where it was applied.
+    ``applied`` stands where it was applied (its name, where this is empty), ``left_out`` where it could have been and
+    was not; ``denies`` is a counter's sign that does not stand where it was applied.
     """
 
-    applied: str
+    applied: str = ""
     left_out: str = ""
     denies: str = ""
-
-
-class Strategy(Protocol):
-    """A strategy.  ``name`` is its name on the command line."""
-
-    @property
-    def name(self) -> str:
-        """The name used on the command line and in every output."""
-        ...
-
-    @property
-    def improves(self) -> frozenset[str]:
-        """The names of the counters that it may improve."""
-        ...
-
-    @property
-    def on_ir(self) -> bool:
-        """Whether it works on the LLVM IR (and so is appended to lambda) rather than on the program."""
-        ...
-
-    @property
-    def at_leaf(self) -> bool:
-        """Whether it worsens no counter and so is also applied at a finished leaf (``cse``)."""
-        ...
-
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
-        """Return the transformed version, or why there is none."""
-        ...
-
-
-def at_fork(strategy: object) -> bool:
-    """Say whether a strategy that worsens counters splits a finished leaf in two, with it and without.
-
-    It says so in the attribute ``at_fork``, which it may leave out.
-    """
-    return getattr(strategy, "at_fork", False) is True
-
-
-def by_itself(strategy: object) -> bool:
-    """Say whether a strategy at a fork splits what the others leave, leaf by leaf: they do not depend on its costs.
-
-    It says so in the attribute ``by_itself``, which it may leave out.
-    """
-    return at_fork(strategy) and getattr(strategy, "by_itself", False) is True
-
-
-def by_choice(strategy: object) -> bool:
-    """Say whether a strategy may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
-
-    It says so in the attribute ``by_choice``, which it may leave out.
-    """
-    return getattr(strategy, "by_choice", False) is True
 
 
 Least = int | Literal["warp_size"]
 """What a counter must be at least: a number, or the threads of a warp of the machine."""
 
 
-def least(strategy: object) -> Mapping[str, Least]:
-    """Return counters that must be so large afterwards for a strategy at a fork to pay; the leaf is split there too.
+class AppliedOf(Protocol[V_co]):
+    """``Applied`` for any kind of version."""
 
-    It says so in the attribute ``least``, which it may leave out.
+    @property
+    def version(self) -> V_co:
+        """The version after the strategy."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """What was done, for people."""
+        ...
+
+    @property
+    def effect(self) -> Effect | None:
+        """What the version is like now."""
+        ...
+
+
+class StrategyOf(Struct, Generic[V], frozen=True):
+    """A strategy for any kind of version: for programs it is ``Strategy``.
+
+    ``name`` is that of the command line and of every output, ``improves`` names the counters that it may improve.
+
+    - ``on_ir``: it works on the LLVM IR (and so is appended to lambda) rather than on the program.
+    - ``at_leaf``: it is also applied at a finished leaf (``cse``), where it worsens no counter, or
+    - ``at_fork``: it worsens counters, and splits a finished leaf in two, with it and without.
+    - ``by_itself``: at a fork, it splits what the others leave, leaf by leaf: they do not depend on its costs.
+    - ``by_choice``: it may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
+    - ``least``: counters that must be so large afterwards for it to pay at a fork; the leaf is split there too.
+    - ``floors``: counters of its own that must be at least 1 for it to pay at a fork; they take part in nothing else.
+    - ``falls_back``: a path that has not what it costs at a fork ends as it does without this strategy, instead of
+      without any at a fork.
+    - ``caches``: it puts arrays into shared memory: it is not tried where a ``cache`` clause says which are.
+    - ``sign``: its abbreviations in traces.
     """
-    found = getattr(strategy, "least", None)
-    return found if isinstance(found, Mapping) else {}
+
+    name: str
+    improves: frozenset[str]
+    on_ir: ClassVar[bool] = False
+    at_leaf: ClassVar[bool] = False
+    at_fork: ClassVar[bool] = False
+    by_itself: ClassVar[bool] = False
+    by_choice: ClassVar[bool] = False
+    least: ClassVar[Mapping[str, Least]] = {}
+    floors: ClassVar[tuple[Counter, ...]] = ()
+    falls_back: ClassVar[bool] = False
+    caches: ClassVar[bool] = False
+    sign: ClassVar[Sign] = Sign()
+
+    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied:
+        """Return the transformed version, or why there is none."""
+        raise NotImplementedError
 
 
-def floors(strategy: object) -> tuple[Counter, ...]:
-    """Return counters of the strategy's own that must be at least 1 afterwards for it to pay; the leaf is split there.
+class Strategy(StrategyOf[Version], frozen=True):
+    """A strategy for programs."""
 
-    It names them in the attribute ``floors``, which it may leave out.  They take part in nothing else.
-    """
-    found = getattr(strategy, "floors", ())
-    return found if isinstance(found, tuple) else ()
-
-
-def falls_back(strategy: object) -> bool:
-    """Say whether a path that has not what a strategy at a fork costs ends as it does without that strategy.
-
-    It says so in the attribute ``falls_back``, which it may leave out: the path then ends without any at a fork.
-    """
-    return getattr(strategy, "falls_back", False) is True
-
-
-def caches(strategy: object) -> bool:
-    """Say whether a strategy puts arrays into shared memory: it is not tried where a ``cache`` clause says which are.
-
-    It says so in the attribute ``caches``, which it may leave out.
-    """
-    return getattr(strategy, "caches", False) is True
-
-
-NO_OPTIONS = frozenset(
-    {
-        "name",
-        "improves",
-        "on_ir",
-        "at_leaf",
-        "at_fork",
-        "by_itself",
-        "by_choice",
-        "least",
-        "floors",
-        "falls_back",
-        "caches",
-        "sign",
-    }
-)
-"""Fields of a strategy that every strategy has, and so no options."""
-
-
-def sign_of(strategy: object) -> Sign:
-    """Return the signs of a strategy in traces; it may leave them out, and then stands by its name."""
-    sign = getattr(strategy, "sign", None)
-    return sign if isinstance(sign, Sign) else Sign(str(getattr(strategy, "name", "")))
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the transformed version, or why there is none."""
+        raise NotImplementedError

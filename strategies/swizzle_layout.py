@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from evaluators.bank_degree import bank_accesses
@@ -37,7 +36,7 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
 """Layouts that are tried for a tile; the first of the best is taken."""
@@ -45,7 +44,7 @@ LINES = (Layout(), *(Layout("row", bits) for bits in range(1, 6)), Layout("rever
 """Layouts that are tried for what has one dimension."""
 
 
-class SwizzleLayout(Struct, frozen=True):
+class SwizzleLayout(Strategy, frozen=True):
     """Give structures to the registers of a warp, and each other tile of shared memory its best layout.
 
     ``tile[row][column]  -->  tile[row][column ^ (bits of row)]``
@@ -53,8 +52,6 @@ class SwizzleLayout(Struct, frozen=True):
 
     name: str = "swizzle"
     improves: frozenset[str] = frozenset({"bank_degree"})
-    on_ir: bool = False
-    at_leaf: bool = False
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with structures in registers, and new layouts for the tiles that have conflicts."""

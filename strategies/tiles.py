@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.prover import Prover
@@ -30,18 +29,16 @@ from metafork.analysis.memory.thread_use import used_once_along_rows, with_colum
 from metafork.analysis.memory.windows import Window
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 PADDED = Layout(padding=1)
 
 
-class Tiles(Struct, frozen=True):
+class Tiles(Strategy, frozen=True):
     """``cache(a, c) { c[j][i] = a[i][j] }  -->  cache(c) { c[j][i] = a[i][j] }`` with rows of ``c`` of odd length."""
 
     name: str = "tiles"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = False
     by_choice: ClassVar[bool] = True
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:

@@ -12,27 +12,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product, repeat
+from itertools import product
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from comprehensive.case_discussion.instance_registers import RegisterCount, Registers, derived_at, placed
-from comprehensive.case_discussion.quintuple import Case, CounterOf
+from comprehensive.case_discussion.measurements import Measurements
+from comprehensive.case_discussion.quintuple import Case
 from comprehensive.case_discussion.typical_values import is_simpler
-from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
-from evaluators.counter import NotKnown
+from evaluators.counter import CounterOf, NotKnown, details_of
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import ZERO, Polynomial
+from metafork.algebra.symbols import placed
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy, by_itself, floors, least
+from strategies.strategy import Applied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -46,30 +45,23 @@ def all_combinations(static: StaticValues) -> tuple[Mapping[str, int], ...]:
     return tuple(dict(zip(static, values, strict=True)) for values in product(*static.values()))
 
 
-class _Counted(Struct, frozen=True):
-    """An instance to be: ``registers`` are ``None`` where the tree does not count them."""
-
-    values: Mapping[str, int]
-    version: Version
-    registers: Registers | None
-
-
 @dataclass(frozen=True, slots=True)
 class InstanceMaker:
     """Makes the instances of one schedule's leaves.
 
-    ``combinations`` are the values to try, in order; ``typical`` says that nobody asked for them.  ``systems`` are
-    those of its discussion, ``counters`` those that took part in it.  After ``deadline`` (of ``time.monotonic``)
-    nothing is begun.
+    ``combinations`` are the values to try, in order; ``typical`` says that nobody asked for them.  ``systems`` and
+    ``measured`` are those of its discussion, ``counters`` those that took part in it.  After ``deadline`` (of
+    ``time.monotonic``) nothing is begun.
     """
 
     combinations: Sequence[Mapping[str, int]]
     strategies: Sequence[Strategy]
+    counters: Sequence[CounterOf[Version]]
     systems: Systems
+    measured: Measurements[Version]
     analyses: Analyses
     deadline: float | None = None
     typical: bool = False
-    counters: Sequence[CounterOf[Version]] = ()
 
     def with_instances(self, tree: ScheduleTree, cases: Sequence[Case[Version]]) -> ScheduleTree:
         """Return the tree with the instances of its leaves, and notes about the values that have none.
@@ -78,25 +70,22 @@ class InstanceMaker:
         """
         leaves: list[Leaf] = []
         notes = list(tree.notes)
-        count = RegisterCount.of(self.systems.start, self.analyses, self.systems.derived, self.counters, cases)
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
-            leaves.append(structs.replace(leaf, instances=self._instances(case, leaf.kernel, count, said)))
+            leaves.append(structs.replace(leaf, instances=self._instances(case, leaf.kernel, said)))
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
             tried = "; ".join(map(values_text, self.combinations))
             none = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
             notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else none))
-        return replace(tree, leaves=tuple(leaves), notes=tuple(notes))
+        return replace(tree, leaves=tuple(leaves), notes=tuple(notes), derived=tuple(self.systems.derived))
 
-    def _instances(
-        self, case: Case[Version], kernel: str, count: RegisterCount, notes: list[str]
-    ) -> tuple[Instance, ...]:
+    def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:
         if case.version.ir_strategies:
             notes.append("none: the kernel is the PTX that LLVM makes of the dynamic one")
             return ()
-        made: list[_Counted] = []
+        made: list[Instance] = []
         dynamic = lower(case.version.program, kernel, self.analyses)
         seen = [_without_name(dynamic)]
         left = list(self._possible(case, notes))
@@ -114,7 +103,8 @@ class InstanceMaker:
             if own in seen or (self.typical and not is_simpler(lowered, dynamic)):
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 continue
-            one = self._counted(case, values, version, count)
+            number = len(made) + 1
+            one = self._within_limits(case, Instance(number, values, version, f"{kernel}_instance{number}"))
             if isinstance(one, NotKnown):
                 notes.append(f"none for {values_text(values)}: {one.reason}")
                 continue
@@ -125,57 +115,41 @@ class InstanceMaker:
         elif left:
             rest = "; ".join(map(values_text, left))
             notes.append(f"none tried for {rest}: a leaf has at most {MOST_INSTANCES}, the first of the order given")
-        return tuple(self._with_conditions(case, kernel, made, count))
+        return tuple(made)
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
 
-    def _counted(
-        self, case: Case[Version], values: Mapping[str, int], version: Version, count: RegisterCount
-    ) -> _Counted | NotKnown:
-        """Return an instance with its registers, or why there is none: they are not known, or never there."""
-        if not count.wanted:
-            return _Counted(values, version, None)
-        own: Registers | NotKnown = NotKnown(OUT_OF_TIME)
-        with suppress(OutOfTimeError), until(self.deadline):
-            own = count.of_instance(version, values)
-        if isinstance(own, NotKnown):
-            return own
-        (system,) = count.conditions([(values, own)])[-1]
-        if not self._runs(case, values, system):
-            return NotKnown(f"{own.per_thread} registers a thread are not there where the leaf is chosen with them")
-        return _Counted(values, version, own)
+    def _within_limits(self, case: Case[Version], instance: Instance) -> Instance | NotKnown:
+        """Return an instance with its registers and their limits, where the tree counts registers.
 
-    def _with_conditions(
-        self, case: Case[Version], kernel: str, made: Sequence[_Counted], count: RegisterCount
-    ) -> Iterator[Instance]:
-        counted = [(one.values, one.registers) for one in made if one.registers is not None]
-        conditions = count.conditions(counted) if counted else [((),) * len(made)]
-        numbers = conditions[-1]
-        systems = next(
-            systems
-            for systems in conditions
-            if systems is numbers or all(map(self._still_runs, repeat(case), made, systems, numbers))
-        )
-        for number, (one, system) in enumerate(zip(made, systems, strict=True), 1):
-            values = {} if one.registers is None else count.values(one.registers)
-            yield Instance(number, one.values, one.version, f"{kernel}_instance{number}", values, system)
+        It is not known where a number of registers is not, or where no point of the leaf is within the limits.
+        """
+        version = self.measured.keep(instance.version)
+        values, limits = {}, []
+        for counter in self.counters:
+            if details_of(counter).measure is not None:
+                value = self.measured.value(counter, version)
+                reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, ())
+                if isinstance(value, NotKnown) or reason:
+                    return NotKnown(reason)
+                values[counter.name] = value
+                limits.append(self.measured.condition(counter, value))
+        if limits and not self._is_chosen(case, instance.values, tuple(limits)):
+            texts = " and ".join(limit.text(self.systems.start.order) for limit in limits)
+            return NotKnown(f"{texts} holds nowhere where the leaf is chosen with them")
+        # A limit that is a number may hold of a number: that is not a condition.
+        system = tuple(one for one in limits if not one.difference.is_constant)
+        return structs.replace(instance, counters=values, system=system)
 
-    def _still_runs(self, case: Case[Version], one: _Counted, system: System, numbers: System) -> bool:
-        """Say whether an instance runs somewhere under conditions that may ask for more registers than it takes."""
-        at = derived_at(self.systems.derived, one.values)
-        if [each.substitute(at) for each in system] == [each.substitute(at) for each in numbers]:
-            return True
-        return self._runs(case, one.values, system)
-
-    def _runs(self, case: Case[Version], values: Mapping[str, int], system: System) -> bool:
-        """Say whether some point of the leaf with these values satisfies a system."""
-        return any(self.systems.consistent_at(values, (*own, *system)).kept for own in case.systems)
+    def _is_chosen(self, case: Case[Version], values: Mapping[str, int], limits: System = ()) -> bool:
+        """Say whether some point of the leaf has these values, within limits."""
+        return any(self.systems.consistent_at(values, (*system, *limits)).kept for system in case.systems)
 
     def _possible(self, case: Case[Version], notes: list[str]) -> Iterator[dict[str, int]]:
         """Yield the combinations that some point of the leaf has."""
         for values in self.combinations:
-            if any(self.systems.consistent_at(values, system).kept for system in case.systems):
+            if self._is_chosen(case, values):
                 yield dict(values)
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")
@@ -184,7 +158,7 @@ class InstanceMaker:
         version = Version(with_static_values(case.unfinished.program, values))
         for strategy in self.strategies:
             # What splits leaves by itself costs what an instance has no more of than its leaf: shared memory.
-            left_out = by_itself(strategy) and strategy.name not in case.strategies
+            left_out = strategy.by_itself and strategy.name not in case.strategies
             decided = left_out or strategy.name in case.strategies[: case.decided]
             if strategy.at_leaf and not strategy.on_ir and not decided:
                 applied = self.analyses.of(strategy.apply, version)
@@ -202,9 +176,9 @@ class InstanceMaker:
 
     def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
         """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
-        numbers = least(strategy)
+        numbers = strategy.least
         asked = [(one, numbers[one.name]) for one in self.counters if one.name in numbers]
-        asked += [(one, 1) for one in floors(strategy)]
+        asked += [(one, 1) for one in strategy.floors]
         for counter, number in asked:
             value = counter.evaluate(version, self.analyses)
             if isinstance(value, NotKnown):

@@ -10,18 +10,17 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.case_discussion.quintuple import AppliedOf, CounterOf, StrategyOf, V
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.signs import integral
 from comprehensive.systems.start import MACHINE_MARK, Start
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Statistics
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied
+from strategies.strategy import AppliedOf, Effect, NotApplied, StrategyOf, V
 
 OUT_OF_TIME = "the time limit was reached before it was done"
 
@@ -73,12 +72,13 @@ class Measurements(Generic[V]):
     def _in_own_symbols(self, value: CounterValue) -> CounterValue | NotKnown:
         """Name machine symbols as this input does, and take in fresh derived symbols, renamed where names clash."""
         names: dict[str, Polynomial] = {}
-        polynomials = (value.numerator, value.denominator, *(p for s in value.derived for p in s.operands))
+        derived = _used(value)
+        polynomials = (value.numerator, value.denominator, *(p for s in derived for p in s.operands))
         for name in {n for polynomial in polynomials for n in polynomial.symbols if n.startswith(MACHINE_MARK)}:
             if name[1:] not in self._start.canonical:
                 return NotKnown(f"its value depends on {name[1:]}, which this machine does not have")
             names[name] = self._start.limit(name[1:])
-        for symbol in value.derived:
+        for symbol in derived:
             operands = tuple(operand.substitute(names) for operand in symbol.operands)
             known = self._names.get((symbol.kind, operands))
             if known is None:
@@ -96,7 +96,7 @@ class Measurements(Generic[V]):
         return CounterValue(
             value.numerator.substitute(names),
             value.denominator.substitute(names),
-            value.derived,
+            derived,
             tuple(constraint.substitute(names) for constraint in value.domain),
             value.sampled,
         )
@@ -152,3 +152,15 @@ class Measurements(Generic[V]):
             if all(self._systems.implies(known, constraint) is not Verdict.YES for known in ((), system)):
                 return f"its value holds where {constraint.text(self._start.order)}, which is not proved here"
         return ""
+
+
+def _used(value: CounterValue) -> tuple[DerivedSymbol, ...]:
+    """Return the derived symbols of a value without those that it does not depend on."""
+    polynomials = [value.numerator, value.denominator, *(one.difference for one in value.domain)]
+    needed = {name for one in polynomials for name in one.symbols}
+    found: list[DerivedSymbol] = []
+    for symbol in reversed(value.derived):
+        if symbol.name in needed:
+            needed |= {name for operand in symbol.operands for name in operand.symbols}
+            found.insert(0, symbol)
+    return tuple(found)

@@ -21,7 +21,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.thread_use import with_column_conflicts
 from metafork.ir.program import Program, Version
-from strategies.strategy import Applied, Strategy, at_fork
+from strategies.strategy import Applied, Strategy
 
 
 class ByCost(Struct, frozen=True):
@@ -94,7 +94,7 @@ class ByCost(Struct, frozen=True):
 def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, forked: bool) -> Version:
     """Return a version with the strategies that are applied at leaves, those that split them too where ``forked``."""
     for strategy in strategies:
-        if strategy.at_leaf and (forked or not at_fork(strategy)):
+        if strategy.at_leaf and (forked or not strategy.at_fork):
             applied = analyses.of(strategy.apply, version)
             version = applied.version if isinstance(applied, Applied) else version
     return version

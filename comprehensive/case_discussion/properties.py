@@ -13,7 +13,7 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from comprehensive.case_discussion.quintuple import CounterOf, Outcome, StrategyOf, V
+from comprehensive.case_discussion.quintuple import Outcome
 from comprehensive.systems.points import Number
 from comprehensive.systems.solver import PathSolver, as_integers
 from comprehensive.systems.start import Start
@@ -28,11 +28,11 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     leaf_name,
 )
-from evaluators.counter import CounterValue
+from evaluators.counter import CounterOf, CounterValue
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied
+from strategies.strategy import NotApplied, StrategyOf, V
 
 EFFORT = 4_000_000
 

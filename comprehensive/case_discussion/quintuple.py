@@ -1,109 +1,23 @@
-"""Quintuples (section 3.6 of the paper), what they become, and what the discussion asks of counters and strategies.
+"""Quintuples (section 3.6 of the paper), and what they become.
 
-The discussion knows nothing of programs: a version is anything hashable that counters measure and strategies
-transform.  For real programs the protocols below are those of ``evaluators.counter`` and ``strategies.strategy``.
+The discussion knows nothing of programs: a version is anything hashable that counters measure and strategies transform
+(``evaluators.counter.CounterOf``, ``strategies.strategy.StrategyOf``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Protocol
 
 from msgspec import Struct
 
 from comprehensive.systems.points import Number
 from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import Statistics, Tree
-from evaluators.counter import CounterValue, NotKnown
+from evaluators.counter import CounterOf, CounterValue, V_contra
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.analyses import Analyses
-from strategies.strategy import Effect, NotApplied
-
-V = TypeVar("V", bound=Hashable)
-V_co = TypeVar("V_co", bound=Hashable, covariant=True)
-V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)
-
-
-class CounterOf(Protocol[V_contra]):
-    """``evaluators.counter.Counter`` for any kind of version; what its members mean is said there."""
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-        ...
-
-    @property
-    def kind(self) -> Literal["resource", "performance"]:
-        """``resource`` or ``performance``."""
-        ...
-
-    @property
-    def symbol(self) -> str:
-        """The machine's symbol that it is compared with."""
-        ...
-
-    @property
-    def less_is_better(self) -> bool:
-        """Whether a smaller value is accepted."""
-        ...
-
-    @property
-    def default_target(self) -> Fraction | None:
-        """The target of a performance counter where the user gives none."""
-        ...
-
-    def evaluate(self, version: V_contra, analyses: Analyses) -> CounterValue | NotKnown:
-        """Return the value on a version, or why there is none."""
-        ...
-
-
-class AppliedOf(Protocol[V_co]):
-    """``strategies.strategy.Applied`` for any kind of version."""
-
-    @property
-    def version(self) -> V_co:
-        """The version after the strategy."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """What was done, for people."""
-        ...
-
-    @property
-    def effect(self) -> Effect | None:
-        """What the version is like now."""
-        ...
-
-
-class StrategyOf(Protocol[V]):
-    """``strategies.strategy.Strategy`` for any kind of version."""
-
-    @property
-    def name(self) -> str:
-        """What the user calls it."""
-        ...
-
-    @property
-    def improves(self) -> frozenset[str]:
-        """The names of the counters that it may improve."""
-        ...
-
-    @property
-    def on_ir(self) -> bool:
-        """Whether it acts on the IR of a kernel."""
-        ...
-
-    @property
-    def at_leaf(self) -> bool:
-        """Whether it is applied at leaves only."""
-        ...
-
-    def apply(self, version: V, analyses: Analyses) -> AppliedOf[V] | NotApplied:
-        """Return the version after the strategy, or why it does not apply."""
-        ...
+from strategies.strategy import Effect, StrategyOf, V
 
 
 class Precedence(Struct, frozen=True):

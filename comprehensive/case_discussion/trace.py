@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from comprehensive.case_discussion.quintuple import Step
 from evaluators.counter import Counter, CounterValue, details_of
-from strategies.strategy import Strategy, sign_of
+from strategies.strategy import Strategy
 
 
 def trace(
@@ -28,7 +30,7 @@ def trace(
     ``steps`` lead to it and ``applied`` are the names of all its strategies; ``counters`` and ``strategies`` are those
     of the run, ``values`` those of the counters at the leaf.
     """
-    known = {strategy.name: sign_of(strategy) for strategy in strategies}
+    known = {one.name: replace(one.sign, applied=one.sign.applied or one.name) for one in strategies}
     details = {counter.name: details_of(counter) for counter in counters}
     denied = {known[name].denies for name in applied}
     signs: list[str] = []

@@ -335,7 +335,7 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 def _summary(result: Result, folder: Path) -> str:
     from comprehensive.tree.remarks import in_one_line
-    from comprehensive.tree.schedule_tree import ESTIMATED, common_system, values_text
+    from comprehensive.tree.schedule_tree import ESTIMATED, values_text
 
     lines = []
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
@@ -355,8 +355,6 @@ def _summary(result: Result, folder: Path) -> str:
             lines.append(f"  leaf {leaf.id} ({leaf.title}): {text}")
             if leaf.instances:
                 lines.append(f"    also compiled for {'; '.join(values_text(one.values) for one in leaf.instances)}")
-                needed = " and ".join(map(schedule.text, common_system(leaf.instances) or ()))
-                lines += [f"    where {needed}"] if needed else []
         shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"

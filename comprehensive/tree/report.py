@@ -16,7 +16,6 @@ from comprehensive.tree.schedule_tree import (
     ScheduleTree,
     Statistics,
     Tree,
-    common_system,
     values_text,
 )
 from metafork.algebra.polynomial import Constraint
@@ -134,13 +133,11 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str,
         sampled = f" (sampled: {value.sampled})" if value.sampled else ""
         lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
     lines += [f"- {compiled[leaf.kernel]}"] if leaf.kernel in compiled else []
-    common = common_system(leaf.instances)
     for one in leaf.instances:
         counted = "".join(f"; {name} `{schedule.value_text(value)}`" for name, value in one.counters.items())
-        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`{counted}")
-        lines += [f"  - needs {_conditions(schedule, one.system)}"] if common is None and one.system else []
+        needs = f" and {_conditions(schedule, one.system)}" if one.system else ""
+        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`{needs}{counted}")
         lines += [f"  - {compiled[one.kernel]}"] if one.kernel in compiled else []
-    lines += [f"- instances need {_conditions(schedule, common)}"] if common else []
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -70,7 +69,7 @@ class Instance(Struct, frozen=True):
     """A kernel of a leaf for values of its static parameters; ``number`` is its place in the leaf, from 1.
 
     ``counters`` are the registers that it is estimated to take, where the tree counts them.  It runs where ``system``
-    holds too: registers of a thread and of a block are within the machine's limits.
+    holds too: these are within the machine's limits.
     """
 
     number: int
@@ -81,24 +80,9 @@ class Instance(Struct, frozen=True):
     system: tuple[Constraint, ...] = ()
 
 
-class HasSystem(Protocol):
-    """An instance, with its program or without."""
-
-    @property
-    def system(self) -> tuple[Constraint, ...]:
-        """Under which conditions it runs in place of the leaf's own kernel."""
-        ...
-
-
 def has_values(values: Mapping[str, int], point: Mapping[str, int | Fraction]) -> bool:
     """Say whether a point has these values."""
     return all(point.get(name) == value for name, value in values.items())
-
-
-def common_system(instances: Sequence[HasSystem]) -> tuple[Constraint, ...] | None:
-    """Return the conditions that all instances of a leaf share, ``None`` where some have others."""
-    systems = {one.system for one in instances}
-    return systems.pop() if len(systems) == 1 else None
 
 
 def values_text(values: Mapping[str, int]) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, gcd
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
 
 DerivedKind = Literal["floor", "ceiling", "maximum", "minimum"]
 
@@ -80,6 +81,34 @@ class DerivedSymbol(Struct, frozen=True):
 def _factor(text: str) -> str:
     """Return a polynomial's text as an operand of a division."""
     return text if text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def placed(polynomial: Polynomial, derived: Sequence[DerivedSymbol], values: Mapping[str, int]) -> Polynomial:
+    """Return a polynomial at values of some parameters.
+
+    Derived symbols that are numbers then are replaced by these, and the others are named by their definitions, so that
+    equal ones are equal.
+    """
+    numbers = {name: Polynomial.constant(value) for name, value in values.items()}
+    for symbol in derived:
+        operands = tuple(operand.substitute(numbers) for operand in symbol.operands)
+        numbers[symbol.name] = _value_of(replace(symbol, operands=operands))
+    return polynomial.substitute(numbers)
+
+
+def _value_of(symbol: DerivedSymbol) -> Polynomial:
+    """Return a derived symbol as a number, as its operand over 1, or as a symbol named by its definition."""
+    operands = symbol.operands
+    if symbol.kind in ("floor", "ceiling"):
+        coefficients = [value for operand in operands for value in operand.coefficients.values()]
+        if operands[1] and all(isinstance(value, int) for value in coefficients):
+            common = gcd(*(value.numerator for value in coefficients))
+            operands = tuple(operand.divide_exactly(Polynomial.constant(common)) or operand for operand in operands)
+        if operands[1] == ONE:
+            return operands[0]
+    if all(operand.is_constant for operand in operands) and (symbol.kind in ("maximum", "minimum") or operands[1]):
+        return Polynomial.constant(replace(symbol, operands=operands).evaluate({}))
+    return Polynomial.symbol(replace(symbol, operands=operands).definition())
 
 
 class Extremum(Struct, frozen=True):

@@ -16,7 +16,8 @@ operations.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import ClassVar
+
 from msgspec.structs import replace
 
 from evaluators.counter import NotKnown
@@ -27,14 +28,14 @@ from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
 from strategies.llvm.ir_code import why_no_ptx
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 _INSTRUCTIONS = frozenset({"instructions"})
 _REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
 _SINKING = (*STANDARD, "sink")
 
 
-class Choice(Struct, frozen=True):
+class Choice(Strategy, frozen=True):
     """One choice: optimizations that it puts back, and others that it leaves out.
 
     ``effect`` says of a leaf what was done, in a few words.
@@ -45,8 +46,7 @@ class Choice(Struct, frozen=True):
     effect: str
     back: tuple[str, ...] = ()
     out: tuple[str, ...] = ()
-    on_ir: bool = True
-    at_leaf: bool = False
+    on_ir: ClassVar[bool] = True
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose pipeline has the choice, where that lowers the counter."""

@@ -13,7 +13,8 @@ operations; the PTX spells out the rounding of each one.
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import ClassVar
+
 from msgspec.structs import replace
 
 from evaluators.counter import NotKnown
@@ -22,7 +23,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.llvm.ir_code import why_no_ptx
-from strategies.strategy import Applied, Effect, NotApplied, Sign
+from strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 
 PIPELINES = (
     Pipeline("register_pressure1", ("O3-rolled", "sink")),
@@ -49,15 +50,12 @@ STEM = "register_pressure"
 """The levels' names without their numbers."""
 
 
-class RegisterPressure(Struct, frozen=True):
+class RegisterPressure(Strategy, frozen=True):
     """One level: the LLVM passes that make its code."""
 
-    name: str
     pipeline: Pipeline
-    sign: Sign
-    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block"})
-    on_ir: bool = True
-    at_leaf: bool = False
+    on_ir: ClassVar[bool] = True
+    sign: ClassVar[Sign] = Sign(denies="1")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with this level appended to its IR strategies, where that lowers the count."""
@@ -79,5 +77,6 @@ class RegisterPressure(Struct, frozen=True):
         return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
 
 
-STRATEGIES = tuple(RegisterPressure(pipeline.name, pipeline, Sign(pipeline.name, denies="1")) for pipeline in PIPELINES)
+_REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
+STRATEGIES = tuple(RegisterPressure(pipeline.name, _REGISTERS, pipeline) for pipeline in PIPELINES)
 """The levels, mildest first."""

@@ -14,7 +14,8 @@ are not complete, make the original load, so that blocks of any shape and size a
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import ClassVar
+
 from msgspec.structs import replace
 
 from evaluators.counter import CounterValue, NotKnown
@@ -30,7 +31,7 @@ from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
 from strategies.caching import without_shared_memory
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 SHUFFLED = "shuffles instead of loads"
 """What a leaf is called whose loads became shuffles."""
@@ -38,13 +39,12 @@ _MOST_SHARES = 4
 """How many elements a thread is at most proved to copy, beyond which no proof is tried."""
 
 
-class Shuffle(Struct, frozen=True):
+class Shuffle(Strategy, frozen=True):
     """Append ``shuffle`` to the IR strategies, where that is proved to leave fewer loads."""
 
     name: str = SHUFFLE.name
     improves: frozenset[str] = frozenset({"global_loads"})
-    on_ir: bool = True
-    at_leaf: bool = False
+    on_ir: ClassVar[bool] = True
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with shuffles, or the reason why no load can be replaced."""

@@ -20,23 +20,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msgspec import Struct
-
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import phases
 from metafork.ir.kernel import Space
 from metafork.ir.program import For, Program, Version, walk_statements
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 
-class RegisterTile(Struct, frozen=True):
+class RegisterTile(Strategy, frozen=True):
     """Run ``most`` iterations of a loop together where that shares loads; no counter counts those in shared memory."""
 
     name: str = "register_tile"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     most: int = 4
 

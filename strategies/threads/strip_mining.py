@@ -86,20 +86,19 @@ from metafork.ir.rewriting import (
 )
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
-from strategies.strategy import Applied, Effect, Least, NotApplied, Remark
+from strategies.strategy import Applied, Effect, Least, NotApplied, Remark, Strategy
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
 COUNTED = frozenset({INT, ScalarType.LONG, ScalarType.LONG_LONG})
 
 
-class StripMining(Struct, frozen=True):
+class StripMining(Strategy, frozen=True):
     """Let a block walk a thread's loop in strips of what all its threads read."""
 
     name: str = "strip_mining"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     falls_back: ClassVar[bool] = True

@@ -23,7 +23,6 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from evaluators.counter import Counter
@@ -34,7 +33,7 @@ from metafork.analysis.memory.block_memory import block_memory
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Version
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied
+from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
 from strategies.threads.thread_columns import ThreadColumns
 
 WORTH = Fraction(9, 10)
@@ -43,13 +42,12 @@ MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
 
-class TallerColumns(Struct, frozen=True):
+class TallerColumns(Strategy, frozen=True):
     """Let a thread run up to ``results`` iterations of two thread loops: columns with twice their rows."""
 
     name: str = "taller_columns"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     floors: ClassVar[tuple[Counter, ...]] = (WHOLE_ROWS,)

@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
@@ -38,19 +37,18 @@ from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied
+from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
 
 OF_TILES = (4, 2)
 """How many iterations are tried where the loads that they share come from shared memory."""
 
 
-class ThreadCoarsening(Struct, frozen=True):
+class ThreadCoarsening(Strategy, frozen=True):
     """Let a thread run ``most`` neighbouring iterations of the thread loop whose iterations share the most loads."""
 
     name: str = "thread_coarsening"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     most: int = 8

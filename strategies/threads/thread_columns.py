@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
@@ -36,20 +35,19 @@ from metafork.ir.invariants import has_columns
 from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
-from strategies.strategy import Applied, Effect, Least, NotApplied
+from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
 from strategies.threads.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
 
 
-class ThreadColumns(Struct, frozen=True):
+class ThreadColumns(Strategy, frozen=True):
     """Let a thread run four or two iterations of the innermost thread loop, up to ``results`` with an outer one."""
 
     name: str = "thread_columns"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     results: int = 16

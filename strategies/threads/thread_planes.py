@@ -22,7 +22,6 @@ from fractions import Fraction
 from itertools import product
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
@@ -32,7 +31,7 @@ from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied
+from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
 from strategies.threads.thread_coarsening import memory_of_lone_threads, saved_loads
 
 PLANES, ROWS = 8, 4
@@ -40,13 +39,12 @@ WORTH = Fraction(9, 10)
 """What loads have to fall to, of those with planes alone, for the registers of more results to pay."""
 
 
-class ThreadPlanes(Struct, frozen=True):
+class ThreadPlanes(Strategy, frozen=True):
     """Let a thread run ``planes`` neighbouring iterations of one thread loop with ``rows`` of another each."""
 
     name: str = "thread_planes"
     improves: frozenset[str] = frozenset()
-    on_ir: bool = False
-    at_leaf: bool = True
+    at_leaf: ClassVar[bool] = True
     at_fork: ClassVar[bool] = True
     least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
     planes: int = PLANES

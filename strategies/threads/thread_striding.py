@@ -20,16 +20,15 @@ work allow (256 at most).
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied
+from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 
-class ThreadStriding(Struct, frozen=True):
+class ThreadStriding(Strategy, frozen=True):
     """Let a warp, or more threads where there is room, walk the thread loops of a block.
 
     ``meta_for (v < B0) meta_for (u < B1) S  -->  meta_for (t < threads) for (x = t; x < B0*B1; x += threads) S``
@@ -37,8 +36,6 @@ class ThreadStriding(Struct, frozen=True):
 
     name: str = "thread_striding"
     improves: frozenset[str] = frozenset({"threads_per_block", "registers_per_block"})
-    on_ir: bool = False
-    at_leaf: bool = False
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads."""

@@ -27,7 +27,7 @@ from metafork.algebra.prover import Prover, Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
-from strategies.strategy import Applied
+from strategies.strategy import Applied, Strategy
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
 from tests.comprehensive.open_question import FERMAT, X, Y, Z
 from tests.processor_time import within
@@ -96,8 +96,9 @@ def test_a_limit_that_is_not_reached_changes_nothing():
 def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     calls = []
 
-    class Sleeping:
-        name, improves, on_ir, at_leaf = "sleeping", frozenset({"shared_memory", "threads_per_block"}), False, False
+    class Sleeping(Strategy, frozen=True):
+        name: str = "sleeping"
+        improves: frozenset[str] = frozenset({"shared_memory", "threads_per_block"})
 
         def apply(self, version, analyses=None):
             calls.append(time.monotonic())
@@ -122,10 +123,11 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     assert json.loads(result.to_json())["schedules"][-1]["complete"] is False
 
 
-class Endless:
+class Endless(Strategy, frozen=True):
     """A strategy that would go on for minutes, and takes what happens to it for its own fault."""
 
-    name, improves, on_ir, at_leaf = "endless", frozenset({"shared_memory", "threads_per_block"}), False, False
+    name: str = "endless"
+    improves: frozenset[str] = frozenset({"shared_memory", "threads_per_block"})
 
     def apply(self, version, analyses):
         for _ in range(10**9):

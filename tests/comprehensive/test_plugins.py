@@ -18,19 +18,14 @@ from tests.metafork.programs import program
 STRATEGY = """
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec.structs import replace
 
-from strategies.strategy import Applied, NotApplied
+from strategies.strategy import Applied, NotApplied, Strategy
 
 
-@dataclass(frozen=True, slots=True)
-class Small:
+class Small(Strategy, frozen=True):
     name: str = "small"
     improves: frozenset[str] = frozenset({"threads_per_block"})
-    on_ir: bool = False
-    at_leaf: bool = False
     threads: int = 32
     really: bool = True
 
@@ -137,10 +132,10 @@ def test_verify_takes_plugins_too(folder):
         ("import nothing_of_that_name", "cannot be imported: ModuleNotFoundError"),
         ("this is no Python", "cannot be imported: SyntaxError"),
         ("1 / 0", "cannot be imported: ZeroDivisionError"),
-        ("STRATEGY = 3", "3 is no strategy: it has no name, improves, on_ir, at_leaf, apply"),
+        ("STRATEGY = 3", "3 is no strategy: it does not extend strategies.strategy.Strategy"),
         (
-            STRATEGY.replace("@dataclass(frozen=True, slots=True)\n", ""),
-            "strategy 'small' is neither a msgspec.Struct nor a dataclass",
+            STRATEGY.replace("(Strategy, frozen=True)", ""),
+            "is no strategy: it does not extend strategies.strategy.Strategy",
         ),
         (counter(details="'threads'"), "'made' is limited by 'MADE', which no machine has"),
         (counter(symbol="T"), "which every machine has"),

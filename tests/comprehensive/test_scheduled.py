@@ -53,7 +53,9 @@ def test_the_proof_compares_with_the_program_as_it_is_written():
 
 
 def test_it_is_verified():
-    report = verify(optimize(text("tile(u, 4, strided, peel); tile(i, 2)")), options=Options(points=8, optimization="-O0"))
+    report = verify(
+        optimize(text("tile(u, 4, strided, peel); tile(i, 2)")), options=Options(points=8, optimization="-O0")
+    )
     assert report.passed, report.failures
 
 

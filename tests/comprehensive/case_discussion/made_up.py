@@ -49,6 +49,7 @@ class MadeStrategy:
     at_leaf: bool = False
     at_fork: bool = False
     by_itself: bool = False
+    by_choice: bool = False
     least: Mapping[str, int] = field(default_factory=dict, hash=False)
     floors: tuple[MadeCounter, ...] = ()
     falls_back: bool = False

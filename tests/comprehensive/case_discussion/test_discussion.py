@@ -203,7 +203,9 @@ def test_a_rational_function_of_machine_parameters():
 
 def test_a_fresh_symbol_joins_the_systems_and_is_renamed_where_it_clashes():
     half = DerivedSymbol("B", "ceiling", (N, Polynomial.constant(2)))
-    counters = [MadeCounter("shared_memory", "Z", lambda version: CounterValue(symbol("B") * 2, derived=(half,)))]
+    of_no_use = DerivedSymbol("third", "floor", (N - 9, Polynomial.constant(3)))  # N - 9 may be negative
+    value = CounterValue(symbol("B") * 2, derived=(half, of_no_use))
+    counters = [MadeCounter("shared_memory", "Z", lambda version: value)]
     begin = start()
     outcome = Discussion(begin, counters, []).run(())
     assert [(symbol_.name, symbol_.definition()) for symbol_ in outcome.derived] == [("ceil1", "ceil(N/2)")]

@@ -42,6 +42,6 @@ def test_every_property_is_proved(problem):
         for path in case.paths:
             for counter in counters:
                 judged = Discussion(begin, counters, strategies)
-                value = judged._measured.value(counter, judged._measured.keep(case.version))
-                accepted = judged._measured.condition(counter, value)
+                value = judged.measured.value(counter, judged.measured.keep(case.version))
+                accepted = judged.measured.condition(counter, value)
                 assert judge.empty((*path, accepted.negated())).verdict is Verdict.YES

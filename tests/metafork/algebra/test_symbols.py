@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import DerivedSymbol, placed
 
 N, B = Polynomial.symbol("N"), Polynomial.symbol("B")
 
@@ -38,3 +38,19 @@ def test_definitions_as_text():
     assert DerivedSymbol("q", "ceiling", (N, B)).definition() == "ceil(N/B)"
     assert DerivedSymbol("q", "maximum", (N, B + 1)).definition() == "max(N, B + 1)"
     assert DerivedSymbol("q", "minimum", (N, B + 1)).definition() == "min(N, B + 1)"
+
+
+def test_symbols_that_are_equal_at_values_are_equal_polynomials():
+    def warps(threads, name="warps"):
+        return DerivedSymbol(name, "ceiling", (threads, Polynomial.constant(32)))
+
+    fourth = DerivedSymbol("ceil1", "ceiling", (B, Polynomial.constant(4)))
+    derived = (fourth, warps(Polynomial.symbol("ceil1") * N))
+    threads = Polynomial.symbol("warps") * 32
+    at_16 = placed(Polynomial.symbol("own") * 32, (warps(4 * N, "own"),), {"B": 16})
+    assert placed(threads, derived, {"B": 16}) == at_16
+    assert placed(threads, derived, {"B": 13}) == at_16
+    assert placed(threads, derived, {"B": 20}) != at_16
+    assert placed(threads, derived, {"B": 16, "N": 12}) == Polynomial.constant(64)
+    # 32 threads a warp, whatever N is.
+    assert placed(threads, (warps(32 * N),), {}) == 32 * N

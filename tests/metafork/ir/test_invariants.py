@@ -1,5 +1,7 @@
 """A broken program or kernel is noticed, whichever invariant a pass broke."""
 
+from typing import ClassVar
+
 import pytest
 from msgspec.structs import replace
 
@@ -25,7 +27,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.lowering.lowering import lower
-from strategies.strategy import Applied
+from strategies.strategy import Applied, Strategy
 from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 
@@ -136,13 +138,12 @@ def test_a_broken_kernel_is_noticed():
             check_kernel(broken)
 
 
-class Breaking:
+class Breaking(Strategy, frozen=True):
     """A strategy that forgets to declare what it uses."""
 
-    name = "breaking"
-    improves = frozenset({"shared_memory"})
-    on_ir = False
-    at_leaf = True
+    name: str = "breaking"
+    improves: frozenset[str] = frozenset({"shared_memory"})
+    at_leaf: ClassVar[bool] = True
 
     def apply(self, version, analyses):
         del analyses
