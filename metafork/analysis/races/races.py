@@ -14,7 +14,7 @@ nothing: no caller may give them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 
@@ -112,7 +112,9 @@ def race_report(
     facts = program_facts(program)
     compared = _Compared(facts, deadline)
     races = tuple(
-        race for race in _found_races(program, facts, compared) if _symbols(race, program, facts).isdisjoint(computed)
+        race
+        for race in _found_races(program, facts, compared)
+        if symbols_behind((race.first, race.second), program, facts).isdisjoint(computed)
     )
     refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
@@ -120,6 +122,27 @@ def race_report(
         for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
             unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     return RaceReport(races, tuple(unproved.values()))
+
+
+def proved_free(
+    program: Program,
+    facts: Facts,
+    array: str,
+    promises: Collection[Promise] = (),
+    deadline: float | None = None,
+    *,
+    thorough: bool = True,
+) -> bool:
+    """Say whether no iterations conflict on one array, as far as accesses are not vouched for.
+
+    Without ``thorough`` no solver is asked.
+    """
+    compared = _Compared(facts, deadline)
+    return not any(
+        True
+        for path, kinds in _paths_to_prove(program)
+        for _ in compared.on(path).unproved(kinds, thorough=thorough, promises=promises, only=array)
+    )
 
 
 def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceKind, ...]]]:
@@ -135,9 +158,9 @@ def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceK
     yield from ((path, (RaceKind.THREADS,)) for path in block)
 
 
-def _symbols(race: Race, program: Program, facts: Facts) -> set[str]:
-    """Return the parameters that the elements of a race depend on."""
-    indices = (index for access in (race.first, race.second) for index in access.indices if index is not None)
+def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts) -> set[str]:
+    """Return the parameters that the elements of accesses depend on."""
+    indices = (index for access in accesses for index in access.indices if index is not None)
     asked = [name for index in indices for name in index.symbols]
     quotients = {one.name: one for one in facts.derived}
     definitions = {one.name: one.definition for one in program.derived}
