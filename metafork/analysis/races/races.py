@@ -21,9 +21,11 @@ from math import prod
 from msgspec import Struct, field
 
 from metafork.algebra.prover import sample_points
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
@@ -121,7 +123,28 @@ def race_report(
     for path, kinds in _paths_to_prove(program):
         for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
             unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
-    return RaceReport(races, tuple(unproved.values()))
+    doubtful = {array for _, array, _ in unproved}
+    apart = _apart_in_rows(program, doubtful, promises, deadline) if doubtful else set()
+    return RaceReport(races, tuple(pair for pair in unproved.values() if (pair.kind, pair.first.array) not in apart))
+
+
+def _apart_in_rows(
+    program: Program, arrays: Collection[str], promises: Collection[Promise], deadline: float | None
+) -> set[tuple[RaceKind, str]]:
+    """Return of which flat arrays it is proved that no iterations conflict, given their elements' rows and columns."""
+    in_rows = with_rows(program, Analyses())
+    if in_rows is program:
+        return set()
+    shapes = {array.name: len(array.extents) for array in program.arrays}
+    changed = {array.name for array in in_rows.arrays if len(array.extents) != shapes[array.name]} & {*arrays}
+    facts = program_facts(in_rows)
+    compared = _Compared(facts, deadline)
+    found = {(kind, array) for kind in RaceKind for array in changed}
+    for path, kinds in _paths_to_prove(in_rows):
+        for array in sorted(changed):
+            for pair in compared.on(path).unproved(kinds, thorough=True, promises=promises, only=array):
+                found.discard((pair.kind, array))
+    return found
 
 
 def proved_free(
