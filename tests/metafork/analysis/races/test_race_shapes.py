@@ -2,6 +2,7 @@
 
 import pytest
 
+from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.races import race_report
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
@@ -92,9 +93,9 @@ FREE = {
         "a[2 * g * h + k + h] = x - y; } } }"
     ),
     "unsigned from a first one": (
-        "void f(unsigned n, unsigned T, const float x[n], float a[n]) { meta_schedule { meta_for (unsigned b = 0; b < n / T; b++) { "
-        "unsigned first = b * T; float s[T]; meta_for (unsigned u = 0; u < T; u++) "
-        "for (unsigned i = first + u; i < first + T; i += T) s[i - first] = x[i]; "
+        "void f(unsigned n, unsigned T, const float x[n], float a[n]) { meta_schedule { "
+        "meta_for (unsigned b = 0; b < n / T; b++) { unsigned first = b * T; float s[T]; "
+        "meta_for (unsigned u = 0; u < T; u++) for (unsigned i = first + u; i < first + T; i += T) s[i - first] = x[i]; "
         "meta_for (unsigned u = 0; u < T; u++) a[first + u] = s[T - 1 - u]; } } }"
     ),
     "halo in a block with fewer dimensions than the grid": HALO,
@@ -335,7 +336,7 @@ RACING = {
 
 
 def report_of(text):
-    return race_report(parse(Source("f.mf", text)).schedules[0].program)
+    return race_report(exact_unit(parse(Source("f.mf", text))).schedules[0].program)
 
 
 @pytest.mark.sampled(len(FREE) - 2)
