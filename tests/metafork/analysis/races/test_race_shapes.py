@@ -95,7 +95,8 @@ FREE = {
     "unsigned from a first one": (
         "void f(unsigned n, unsigned T, const float x[n], float a[n]) { meta_schedule { "
         "meta_for (unsigned b = 0; b < n / T; b++) { unsigned first = b * T; float s[T]; "
-        "meta_for (unsigned u = 0; u < T; u++) for (unsigned i = first + u; i < first + T; i += T) s[i - first] = x[i]; "
+        "meta_for (unsigned u = 0; u < T; u++) "
+        "for (unsigned i = first + u; i < first + T; i += T) s[i - first] = x[i]; "
         "meta_for (unsigned u = 0; u < T; u++) a[first + u] = s[T - 1 - u]; } } }"
     ),
     "halo in a block with fewer dimensions than the grid": HALO,
