@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -45,6 +46,8 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             raise DiagnosticsError(_remaining(others.diagnostics, refused.diagnostics)) from None
         read = _extents(exact_unit(endless))
         if read.unknown:
+            with suppress(DiagnosticsError):  # what malloc has given says how many elements others have
+                return frontend.parse(source, reassociate=reassociate, extents=read.extent)
             explained = [_explained(one, read.unknown) for one in refused.diagnostics]
             raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
         try:

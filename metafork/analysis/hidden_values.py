@@ -104,6 +104,11 @@ class HiddenValues:
             case Unary(op="!", operand=operand):
                 one = scope.polynomial(operand) if operand.type.integer else None
                 return None if one is None else self._negated(scope, one)
+            case Binary(op="&", left=Binary(op="^", left=left, right=right), right=IntConst(value=1)):
+                first, second = scope.converted(left, expr.type), scope.converted(right, expr.type)
+                if first is None or second is None:
+                    return None
+                return first + second - 2 * self._floor(scope, first + second, 2)
             case Binary(op=("/" | "%" | "&" | "^" | ">>") as op, left=left, right=right) if expr.type.integer:
                 first = scope.converted(left, expr.type)
                 second = scope.polynomial(right) if op == ">>" else scope.converted(right, expr.type)

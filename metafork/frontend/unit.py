@@ -28,6 +28,7 @@ from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.pragmas.contraction import contraction_at
+from metafork.frontend.pragmas.given_memory import given_memory
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
     Promise,
@@ -430,8 +431,11 @@ class UnitParser:
                 self._reporter.error("MF0321", promise.span, message)
 
         def follows(name: str, number: int) -> syntax.Expression | None:
-            text = None if self._extents is None else self._extents(function, name, number)
-            return None if text is None else read_extent(text, host.sites[number].visible[name].span, self._grammar)
+            if self._extents is None:
+                return None
+            site, text = host.sites[number], self._extents(function, name, number)
+            pointer = site.visible[name]
+            return given_memory(host, site, pointer) if text is None else read_extent(text, pointer.span, self._grammar)
 
         return [
             at_schedule(host, site, said, partial(follows, number=number), self._reporter)

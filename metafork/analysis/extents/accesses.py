@@ -18,6 +18,7 @@ from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.facts import Facts
 from metafork.analysis.hidden_references import HiddenWalk
 from metafork.analysis.hidden_values import HiddenValues
+from metafork.analysis.intervals import Interval
 from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.types import ScalarType
@@ -50,6 +51,11 @@ class Access(Struct, frozen=True):
         """The symbols that are not parameters."""
         named = {name for one in (*self.known, *self.conditions) for name in one.symbols if " " in name}
         return frozenset({*(loop.var for loop in self.loops), *(one.name for one in self.quotients), *named})
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """The symbols of values of which no more is known than conditions say."""
+        return self.own - {*(loop.var for loop in self.loops), *(one.name for one in self.quotients)}
 
     @property
     def where(self) -> tuple[Constraint, ...]:
@@ -108,6 +114,17 @@ class _Walk(HiddenWalk):
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         return self._kept(name, type_, value)
+
+    def _lost(
+        self, name: str, type_: ScalarType, bounds: Interval | None, most: Polynomial | None = None
+    ) -> Polynomial | None:
+        """Return a symbol for a scalar of a thread, too: what conditions say of it bounds an index."""
+        if self._phase is None or not type_.integer:
+            return super()._lost(name, type_, bounds, most)
+        low, high = bounds or (None, None)
+        return self.hidden.unknown(
+            name, once_a_block=False, low=0 if low is None and not type_.signed else low, high=high
+        )
 
     def _tested(self, condition: Expr) -> Iterator[Reference]:
         """Yield what a condition reads, once more than there are iterations."""

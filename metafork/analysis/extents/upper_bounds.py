@@ -63,7 +63,7 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
         rest = slack.without((loop.var,))
         if factor and not (factor.symbols | rest.symbols) & own and factor != -ONE:
             more += [most - Polynomial.symbol(loop.var) for most in division.at_most([rest], -factor)]
-    order = [one.var for one in reversed(access.loops)]
+    order = [*sorted(access.unknown), *(one.var for one in reversed(access.loops))]
     quotients = [one.name for one in reversed(access.quotients)]
     names: set[str] = {*order}
     for quotient in access.quotients:

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from itertools import combinations, product
-from math import gcd
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,7 +30,7 @@ from metafork.algebra.ranges import bounds
 from metafork.analysis.conditions import Choice
 from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.meeting.mirrored import mirrored_coordinates, mirrored_factors
+from metafork.analysis.meeting.mirrored import mirrored_coordinates, mirrored_factors, primitive
 from metafork.analysis.meeting.points import AtPoints, IndexPair, Points, with_equal_symbols
 from metafork.analysis.meeting.remainders import contradict
 from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
@@ -188,7 +186,7 @@ class Meetings:
         flat = replace(array, extents=array.extents[:1])
         own = [replace(access, indices=access.indices[:1]) for access in own]
         steps = set(index_steps(own, tuple(LoopKind)))
-        steps |= {_primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
+        steps |= {primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
         ways = (
             split_factors(self._program, self._prover, flat, own),
             split_factors(self._program, self._prover, flat, own, steps),
@@ -352,11 +350,3 @@ def _quotients_in_order(both: AtPoints, equations: Sequence[IndexPair], case: _C
             apart = (one.apart if sign >= 0 else -one.apart).substitute(values)
             known += [at_most(one.divisor * (gap - 1) + 1, apart), at_most(apart, one.divisor * (gap + 1) - 1)]
         yield further, tuple(known)
-
-
-def _primitive(value: Polynomial) -> Polynomial:
-    """Return a polynomial without the integer that divides all its coefficients."""
-    coefficients = value.terms().values()
-    if any(coefficient.denominator != 1 for coefficient in coefficients):
-        return value
-    return value * Fraction(1, gcd(*(coefficient.numerator for coefficient in coefficients)))

@@ -8,6 +8,8 @@ column ``m - 1 - x`` of row ``y``: what is left of a division by the length of a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import gcd
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
@@ -22,6 +24,7 @@ def mirrored_factors(prover: Prover, references: Sequence[Reference]) -> tuple[P
     """Return the factors (outermost first) by which all first indices are split, as far as each split is proved."""
     loops = {loop.var for reference in references for loop in reference.loops}
     steps = {step for step in index_steps(references, tuple(LoopKind)) if step.symbols and not step.symbols & loops}
+    steps |= {primitive(step) for step in steps}  # 2*h*g + h + k is column k of row 2*g + 1
     lengths = steps | {-step for step in steps}
     factors: tuple[Polynomial, ...] = ()
     product = ONE
@@ -32,6 +35,14 @@ def mirrored_factors(prover: Prover, references: Sequence[Reference]) -> tuple[P
         if all(mirrored_coordinates(prover, reference, (factor, *factors)) for reference in references):
             factors, product = (factor, *factors), product * factor
     return factors
+
+
+def primitive(value: Polynomial) -> Polynomial:
+    """Return a polynomial without the integer that divides all its coefficients."""
+    coefficients = value.terms().values()
+    if any(coefficient.denominator != 1 for coefficient in coefficients):
+        return value
+    return value * Fraction(1, gcd(*(coefficient.numerator for coefficient in coefficients)))
 
 
 def mirrored_coordinates(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from itertools import islice
 
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
-from metafork.algebra.prover import sample_points
-from metafork.analysis.facts import program_facts
 from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.races.assertions import Assertions
 from metafork.analysis.races.proof import RaceKind, Unproved
-from metafork.analysis.races.races import Race, find_races, race_report
+from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
@@ -22,12 +20,8 @@ from metafork.ir.program import (
     Declare,
     Expr,
     IntConst,
-    Parameter,
     Phase,
     Program,
-    Var,
-    binary,
-    walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import variables
@@ -36,6 +30,7 @@ from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
+_NONE = "No assertion is known that would prove it."
 _NO_WORDS = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 """What is no part of a program's names: comments, strings and characters."""
 _MADE = re.compile(r"one(?:_\d+)?")
@@ -57,13 +52,15 @@ def check_races(
     words = frozenset(re.findall(r"\w+", _NO_WORDS.sub(" ", unit.source.text)))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        computed = _computed(program, next(one for one in unit.functions if one.name == schedule.function))
-        report = race_report(program, deadline, schedule.promises, computed)
-        found += [_certain(race, program, name, words) for race in report.races]
-        found += [
-            _open(pair, program, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved
-        ]
-    found = [replace(one, message=_written(one.message, words), reason=_written(one.reason, words)) for one in found]
+        function = next(one for one in unit.functions if one.name == schedule.function)
+        members = {one.name: one.member for one in function.values if one.member}
+        report = race_report(program, deadline, schedule.promises, _computed(program, function))
+        sayable = {one.name for one in program.parameters if one.name in members or _of_text(one.name, words)}
+        tried = Assertions(program, sayable, schedule.promises, deadline)
+        here = [_certain(race, program, name, words, tried) for race in report.races]
+        severity = Severity.ERROR if strict else Severity.WARNING
+        here += [_open(pair, program, name, severity, tried) for pair in report.unproved]
+        found += [_in_words(one, members, words) for one in here]
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
@@ -87,6 +84,15 @@ def _written(text: str, words: Set[str]) -> str:
         return found[0] if found[0] in words or found[1] not in words else found[1]
 
     return _NUMBERED.sub(name, text)
+
+
+def _in_words(one: Diagnostic, members: Mapping[str, str], words: Set[str]) -> Diagnostic:
+    """Call variables, and members of structures, what the text calls them."""
+
+    def told(text: str) -> str:
+        return _written(re.sub(r"\w+", lambda found: members.get(found[0], found[0]), text), words)
+
+    return replace(one, message=told(one.message), reason=told(one.reason), way_out=told(one.way_out))
 
 
 def _of_text(name: str, words: Set[str]) -> bool:
@@ -130,7 +136,7 @@ def _iteration(access: Reference, values: Mapping[str, int], race: Race, program
     return _values({name: value for name, value in shown.items() if name not in told})
 
 
-def _certain(race: Race, program: Program, source_name: str, words: Set[str]) -> Diagnostic:
+def _certain(race: Race, program: Program, source_name: str, words: Set[str], tried: Assertions) -> Diagnostic:
     from metafork.ir.messages.catalogue import CATALOGUE  # most files have no race
 
     code = _CODES[race.kind]
@@ -156,73 +162,25 @@ def _certain(race: Race, program: Program, source_name: str, words: Set[str]) ->
         race.first.element.span,
         source_name,
         entry.reason,
-        _way_out(entry.way_out, race, program),
+        _way_out(entry.way_out, tried.against(race), program),
         related,
     )
 
 
-def _way_out(usual: str, race: Race, program: Program) -> str:
-    """Return the way out of a race; where a condition on parameters would end it, also how to say that it holds."""
-    indices = (index for access in (race.first, race.second) for index in access.indices if index is not None)
-    used = {symbol for index in indices for symbol in index.symbols}
-    zeros = [one for one in program.parameters if one.name in used and race.parameters.get(one.name) == 0]
-    if zeros:
-        assumed = _assumed(program, [binary(">=", _variable(one), IntConst(1)) for one in zeros])
-        if _ends(race, assumed):
-            said = " && ".join(f"{one.name} >= 1" for one in zeros)
-            names = " and ".join(one.name for one in zeros)
-            return f"{usual} Where {names} cannot be 0, say so in front of the schedule: `assert({said});`."
-    found: list[str] = []
-    for stride, length in _strides(program, used):
-        assumed = _assumed(program, [binary(">=", _variable(stride), _variable(length))])
-        if _ends(race, assumed):
-            found.append(f"{stride.name} >= {length.name}")
-            # That no race is found is less than that there is none.
-            if all(pair.first.array != race.first.array for pair in race_report(assumed).unproved):
-                found = found[-1:]
-                break
-    if not found:
+def _way_out(usual: str, conditions: Sequence[Expr], program: Program) -> str:
+    """Return a way out; where a condition on parameters is another one, also how to say that it holds."""
+    if not conditions:
         return usual
-    return f"{usual} Where {found[0]} always holds, say so in front of the schedule: `assert({found[0]});`."
+    said = [expression(one, as_written(program)) for one in conditions]
+    always = f"Where {' and '.join(said)} always hold{'' if len(said) > 1 else 's'}, say so in front of the schedule"
+    return f"{usual} {always}: `assert({' && '.join(said)});`."
 
 
-_MOST_CONDITIONS = 24
-"""Conditions that are tried out to end a race."""
-
-
-def _strides(program: Program, used: Set[str]) -> Iterator[tuple[Parameter, Parameter]]:
-    """Yield what may be a stride, among the names that an index uses, with what it may have to hold."""
-    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
-    extents = [loop.extent for loop in (*program.grid, *(loop for phase in phases for loop in phase.threads))]
-    shapes = {part.name for extent in extents for part in walk_expression(extent) if isinstance(part, Var)}
-    strides = [one for one in program.parameters if one.name in used - shapes and not one.of_serial_loop]
-    pairs = ((one, other) for one in strides for other in program.parameters if one is not other)
-    return islice(pairs, _MOST_CONDITIONS)
-
-
-def _variable(parameter: Parameter) -> Var:
-    return Var(parameter.name, parameter.type)
-
-
-def _assumed(program: Program, conditions: list[Expr]) -> Program:
-    return replace(program, assumptions=(*program.assumptions, *conditions))
-
-
-def _ends(race: Race, assumed: Program) -> bool:
-    """Return whether a program that assumes more has no such race, and what it assumes can hold."""
-    with suppress(NoValueError):
-        if all(integer_value(one, race.parameters) for one in assumed.assumptions):
-            return False  # the iterations of this race meet there too
-    facts = program_facts(assumed)
-    if not any(True for _ in sample_points(facts.constraints, facts.derived)):
-        return False
-    return all((one.kind, one.first.array) != (race.kind, race.first.array) for one in find_races(assumed))
-
-
-def _open(pair: Unproved, program: Program, source_name: str, severity: Severity) -> Diagnostic:
+def _open(pair: Unproved, program: Program, source_name: str, severity: Severity, tried: Assertions) -> Diagnostic:
     from metafork.ir.messages.catalogue import CATALOGUE
 
     entry = CATALOGUE[_UNPROVED]
+    found = tried.for_proof(pair)
     who = "blocks" if pair.kind is RaceKind.GRID else "threads"
     related = (
         ((pair.second.element.span, "the other access"),) if pair.second.element.span != pair.first.element.span else ()
@@ -234,7 +192,7 @@ def _open(pair: Unproved, program: Program, source_name: str, severity: Severity
         pair.first.element.span,
         source_name,
         _reason(pair, as_written(program)),
-        entry.way_out,
+        _way_out(entry.way_out, found, program) if found else f"{entry.way_out} {_NONE}",
         related,
     )
 

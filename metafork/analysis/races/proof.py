@@ -92,14 +92,17 @@ class AccessPairs:
         thorough: bool,
         refuted: Collection[tuple[RaceKind, str]] = (),
         promises: Collection[Promise] = (),
+        only: str | None = None,
     ) -> Iterator[Unproved]:
-        """Yield the pairs that are not proved apart; ``thorough`` asks the solvers too.
+        """Yield the pairs that are not proved apart, perhaps ``only`` of one array; ``thorough`` asks the solvers too.
 
         Nothing is asked about arrays that are known to race in that way, and about accesses that are vouched for.
         """
         global_arrays = {array.name for array in self._program.arrays}
         told: set[tuple[RaceKind, str, bool]] = set()
         for first, second in self._pairs(promises):
+            if only is not None and first.array != only:
+                continue
             for kind in kinds:
                 if kind is RaceKind.GRID:
                     may_meet = first.array in global_arrays

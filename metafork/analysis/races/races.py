@@ -14,16 +14,18 @@ nothing: no caller may give them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 
 from msgspec import Struct, field
 
 from metafork.algebra.prover import sample_points
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import Facts, program_facts
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
@@ -112,14 +114,58 @@ def race_report(
     facts = program_facts(program)
     compared = _Compared(facts, deadline)
     races = tuple(
-        race for race in _found_races(program, facts, compared) if _symbols(race, program, facts).isdisjoint(computed)
+        race
+        for race in _found_races(program, facts, compared)
+        if symbols_behind((race.first, race.second), program, facts).isdisjoint(computed)
     )
     refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
     for path, kinds in _paths_to_prove(program):
         for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
             unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
-    return RaceReport(races, tuple(unproved.values()))
+    doubtful = {array for _, array, _ in unproved}
+    apart = _apart_in_rows(program, doubtful, promises, deadline) if doubtful else set()
+    return RaceReport(races, tuple(pair for pair in unproved.values() if (pair.kind, pair.first.array) not in apart))
+
+
+def _apart_in_rows(
+    program: Program, arrays: Collection[str], promises: Collection[Promise], deadline: float | None
+) -> set[tuple[RaceKind, str]]:
+    """Return of which flat arrays it is proved that no iterations conflict, given their elements' rows and columns."""
+    in_rows = with_rows(program, Analyses())
+    if in_rows is program:
+        return set()
+    shapes = {array.name: len(array.extents) for array in program.arrays}
+    changed = {array.name for array in in_rows.arrays if len(array.extents) != shapes[array.name]} & {*arrays}
+    facts = program_facts(in_rows)
+    compared = _Compared(facts, deadline)
+    found = {(kind, array) for kind in RaceKind for array in changed}
+    for path, kinds in _paths_to_prove(in_rows):
+        for array in sorted(changed):
+            for pair in compared.on(path).unproved(kinds, thorough=True, promises=promises, only=array):
+                found.discard((pair.kind, array))
+    return found
+
+
+def proved_free(
+    program: Program,
+    facts: Facts,
+    array: str,
+    promises: Collection[Promise] = (),
+    deadline: float | None = None,
+    *,
+    thorough: bool = True,
+) -> bool:
+    """Say whether no iterations conflict on one array, as far as accesses are not vouched for.
+
+    Without ``thorough`` no solver is asked.
+    """
+    compared = _Compared(facts, deadline)
+    return not any(
+        True
+        for path, kinds in _paths_to_prove(program)
+        for _ in compared.on(path).unproved(kinds, thorough=thorough, promises=promises, only=array)
+    )
 
 
 def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceKind, ...]]]:
@@ -135,9 +181,9 @@ def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceK
     yield from ((path, (RaceKind.THREADS,)) for path in block)
 
 
-def _symbols(race: Race, program: Program, facts: Facts) -> set[str]:
-    """Return the parameters that the elements of a race depend on."""
-    indices = (index for access in (race.first, race.second) for index in access.indices if index is not None)
+def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts) -> set[str]:
+    """Return the parameters that the elements of accesses depend on."""
+    indices = (index for access in accesses for index in access.indices if index is not None)
     asked = [name for index in indices for name in index.symbols]
     quotients = {one.name: one for one in facts.derived}
     definitions = {one.name: one.definition for one in program.derived}

@@ -76,6 +76,9 @@ PROVED = {
     ("elements", "if (flag[i]) x[i] = 1; else x[i] = 2;"): {"x": "n"},
     ("elements", "if (flag[i] > 3) x[i] = 1; else if (flag[i] > 2) x[i] = 2; else x[i] = 3;"): {"x": "n"},
     ("elements", "y[i] = 1; if (flag[i]) { x[i] = 1; continue; } x[i] = 2;"): {"x": "n", "y": "n"},
+    # what memory says, between bounds that are touched
+    ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r < n) x[r] = 2;"): {"x": "n"},
+    ("tiles", "int r = flag[i] / 2; y[i] = x[i]; if (0 < r && r <= n) y[i] += x[r - 1];"): {"x": "n", "y": "n"},
 }
 
 
@@ -91,7 +94,11 @@ REFUSED = {
     ("elements", "if (i > 98) x[i - 100] = 1;"): ("may be below 0", ""),
     ("elements", "x[i] = 2; if (flag[i]) x[i + n] = 1;"): ("that `x[2 * n - 1]`, the last", "extents(x[2 * n])"),
     ("elements", "if (flag[i]) x[i] = 1;"): ("that `x[n - 1]`, the last", "extents(x[n])"),
-    ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): ("the greatest index of `x`", ""),
+    ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
+    ("elements", "unsigned r = flag[i]; if (r <= 40) x[r] = 1;"): ("that `x[40]`, the last", "extents(x[41])"),
+    ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r <= n) x[r] = 1;"): ("the last", "extents(x[n + 1])"),
+    ("elements", "x[i] = 1; int r = flag[i]; if (r < n) x[r] = 1;"): ("the greatest index of `x`", ""),
+    ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0) x[r] = 1;"): ("the greatest index of `x`", ""),
     ("elements", "int j = 0; while (j < m && x[j] > 0) j++; y[i] = j;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
     ("elements", "for (int j = 0; j < m; j++) { x[j] = 1; if (flag[i]) break; }"): ("the last", "extents(x[m])"),
     ("elements", "for (int j = 0; x[j] > 0 && j < m; j++) y[i] = j;"): ("the greatest index of `x`", ""),
