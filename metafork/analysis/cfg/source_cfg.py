@@ -4,7 +4,7 @@
 replace the statements of blocks and the conditions of terminators.  A terminator says where control goes and of which
 C construct it is, with the block where the construct ends (``merge``), so that the structure is never lost.
 
-``source_cfg_available`` finds dominators and available expressions on it; ``uniform_paths`` gives one
+``available`` finds dominators and what is computed where on it; ``uniform_paths`` gives one
 specialised program for each outcome of the conditions that a whole block decides alike, ``launch_paths`` for each of
 those that a whole launch does.
 """
