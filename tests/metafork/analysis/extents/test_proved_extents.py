@@ -1,5 +1,7 @@
 """Extents of pointers that are stated because they are proved, and what is said where they are not."""
 
+import re
+
 import pytest
 
 from comprehensive.emit import write_outputs
@@ -228,3 +230,13 @@ def test_the_work_for_updates_of_one_element_grows_as_their_number(monkeypatch, 
         extents_in(text)
         work.append(evaluated[0])
     assert work[1] <= 2 * work[0]
+
+
+def test_an_extent_may_be_a_sum_of_many_terms():
+    names = [f"a{number}" for number in range(150)]
+    halves = " + ".join(names[:75]), " + ".join(names[75:])
+    parameters = ", ".join(f"int {name}" for name in names)
+    body = f"x[({halves[0]}) + ({halves[1]}) + i] = 1;"
+    text = f"void f(int n, int B, {parameters}, float *x) {{ meta_schedule {HEADS['elements'].replace('BODY', body)} }}"
+    found = extents_in(text)["x"]
+    assert set(re.findall(r"\w+", found)) == {"n", *names}
