@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from random import Random
 
 from msgspec import Struct, field
@@ -57,10 +57,10 @@ class Region(Struct, frozen=True):
         first = sample_points(prover.premises, prover.quotients)
         derived = {one.name for one in prover.quotients}
         names = sorted({name for point in first for name in point} - derived)
-        changed = [{**point, name: number} for point in first for name in names for number in numbers]
-        some = [{**point, name: number} for point in first[:2] for name in names for number in (0, 1, 2)]
-        some += Random(0).sample(changed, min(len(changed), 2 * MOST_POINTS))
-        points = [point for one in (*first, *some) for point in _evaluated(one, prover)][:MOST_POINTS]
+        changes = [*product(first, names, numbers)]
+        some = [*product(first[:2], names, (0, 1, 2)), *Random(0).sample(changes, min(len(changes), 2 * MOST_POINTS))]
+        tried = chain(first, ({**point, name: number} for point, name, number in some))
+        points = list(islice((point for one in tried for point in _evaluated(one, prover)), MOST_POINTS))
         return Region(prover.with_premises((), (), points), tuple(points))
 
     def narrowed(self, more: Iterable[Constraint], symbol: DerivedSymbol | None = None) -> Region:
