@@ -24,14 +24,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Sequence, Set
+from itertools import chain, count
 from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.cfg.available import AvailableExpressions, Site, with_site_replaced
+from metafork.analysis.cfg.available import (
+    Changes,
+    Evaluating,
+    Site,
+    defined_by,
+    evaluating,
+    sites_of,
+    with_evaluating,
+    with_site_replaced,
+)
 from metafork.analysis.cfg.source_cfg import EnterFor, SourceCfg, build, successors
 from metafork.ir.program import (
     COMPARISONS,
@@ -58,9 +68,7 @@ from metafork.ir.program import (
 )
 from metafork.ir.rewriting import (
     assigned_variables,
-    fresh_name,
     names_of,
-    variables,
 )
 from strategies.loops.simplification import factors, summands
 from strategies.loops.spine import counted_extent
@@ -69,8 +77,6 @@ from strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""
 REUSED = Effect("common subexpressions reused")
-MAX_REUSES = 500
-"""Bound of the number of reuses in one program."""
 
 
 class CommonSubexpressions(Strategy, frozen=True):
@@ -82,24 +88,39 @@ class CommonSubexpressions(Strategy, frozen=True):
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which every repeated computation is shared, or that there is none."""
-        program = version.program
-        reuses = 0
-        while reuses < MAX_REUSES:
-            shared = _shared_once(program, self.level)
-            if shared is None:
-                break
-            program = shared
-            reuses += 1
-        if not reuses:
+        sharing = _Sharing(version.program, self.level)
+        program = sharing.done()
+        if not sharing.reuses:
             return NotApplied("nothing is computed twice" + (" in one basic block" if self.level == 1 else ""))
         where = "in a basic block" if self.level == 1 else "along the dominator tree"
         return Applied(
-            replace(version, program=program), f"{reuses} computations reuse an earlier value {where}", REUSED
+            replace(version, program=program), f"{sharing.reuses} computations reuse an earlier value {where}", REUSED
         )
 
 
 _REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
 STRATEGIES = tuple(CommonSubexpressions(f"cse{level}", _REGISTERS, level) for level in (1, 2))
+
+
+class _Line(Struct, eq=False):
+    """A statement of a block, or the condition that ends it; ``number`` is its place there.
+
+    What it computes that may serve later computations are its ``hosts``.
+    """
+
+    block: int
+    number: int
+    stmt: Evaluating
+    hosts: list[_Host] = field(default_factory=list)
+
+
+class _Host(Struct, frozen=True, eq=False):
+    """A computation; of a sum of integers with its terms, each with whether it is subtracted."""
+
+    line: _Line
+    site: Site
+    value: int
+    terms: Counter[tuple[bool, int]]
 
 
 class _Reuse(Struct, frozen=True):
@@ -108,88 +129,233 @@ class _Reuse(Struct, frozen=True):
     ``place`` is where among them the value goes; ``rest`` is empty where the value is all.
     """
 
-    host: Site
-    use: Site
-    rest: tuple[tuple[bool, Expr], ...]
-    place: int
+    host: _Host
+    use: _Host
+    rest: tuple[tuple[bool, Expr], ...] = ()
+    place: int = 0
 
 
-class _Known:
-    """What one search knows of expressions: each is looked into once, not once a pair of sites."""
+class _Values:
+    """Numbers of values: two expressions have the same one only if they have one value wherever both are defined."""
 
     def __init__(self) -> None:
-        self._keys: dict[int, tuple[Expr, Hashable]] = {}
-        self._shareable: dict[int, tuple[Expr, bool]] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._names: list[frozenset[str]] = []
+        self._seen: dict[int, tuple[Expr, int]] = {}  # by id; the entry holds the expression, so that its id is its own
 
-    def key(self, expr: Expr) -> Hashable:
-        """Return ``canonical(expr)``; the entry holds the expression, so that its ``id`` stays its own."""
-        if id(expr) not in self._keys:
-            self._keys[id(expr)] = (expr, canonical(expr))
-        return self._keys[id(expr)][1]
+    def number(self, expr: Expr) -> int:
+        """Return the number of an expression's value; terms and factors of integers may stand in any order."""
+        if id(expr) in self._seen:
+            return self._seen[id(expr)][1]
+        parts = [self.number(part) for part in subexpressions(expr)]
+        key: Hashable
+        match expr:
+            case Binary(op="+" | "-") if expr.type.integer:
+                key = ("sum", expr.type, frozenset(self.terms(summands(expr)).items()))
+            case Binary(op="*") if expr.type.integer:
+                product = Counter(self.number(factor) for factor in factors(expr))
+                key = ("product", expr.type, frozenset(product.items()))
+            case IntConst(value=value, type=type_):
+                key = ("integer", type_, value)
+            case FloatConst(text=text, type=type_):
+                key = ("number", type_, text)
+            case Var(name=name):
+                key = ("variable", name)
+            case Binary(op=mark) | Unary(op=mark) | Call(name=mark) | Element(array=mark):
+                key = (type(expr), expr.type, mark, *parts)
+            case Cast() | Conditional():
+                key = (type(expr), expr.type, *parts)
+        number = self._numbers.setdefault(key, len(self._names))
+        if number == len(self._names):
+            own = [frozenset({expr.name})] if isinstance(expr, Var) else []
+            self._names.append(frozenset().union(*own, *(self._names[part] for part in parts)))
+        self._seen[id(expr)] = (expr, number)
+        return number
 
-    def shareable(self, expr: Expr) -> bool:
-        """Return ``_shareable(expr)``."""
-        if id(expr) not in self._shareable:
-            self._shareable[id(expr)] = (expr, _shareable(expr))
-        return self._shareable[id(expr)][1]
+    def terms(self, terms: Iterable[tuple[bool, Expr]]) -> Counter[tuple[bool, int]]:
+        """Return the terms of a sum as numbers."""
+        return Counter((negative, self.number(term)) for negative, term in terms)
+
+    def names(self, value: int) -> frozenset[str]:
+        """Return the scalars that a value is computed from."""
+        return self._names[value]
 
 
-def _shared_once(program: Program, level: int) -> Program | None:
-    """Return the program with the first reuse done, ``None`` where there is none."""
-    cfg = build(program)
-    available = AvailableExpressions(cfg)
-    heads = {
-        number
-        for block in cfg.blocks
-        if isinstance(block.terminator, EnterFor)
-        for number in (block.terminator.init, block.terminator.step)
-    }
-    order = {number: rank for rank, number in enumerate(_textual_order(cfg))}
-    never_negative = _never_negative(program)
-    known = _Known()
-    for number in order:
-        if number in heads:
-            continue
-        for use in available.sites(number):
-            if not known.shareable(use.expr):
+class _Sharing:
+    """One walk over a program, in an order in which what surely is computed before stands before.
+
+    Where a reuse is found, the lines that it changes are looked through again.  Between them nothing is found that was
+    not found before: a new temporary stands in these lines only.
+    """
+
+    def __init__(self, program: Program, level: int) -> None:
+        self.reuses = 0
+        self._level = level
+        self._cfg = build(program)
+        self._changes = Changes(self._cfg)
+        self._order = {number: rank for rank, number in enumerate(_textual_order(self._cfg))}
+        self._lines = [
+            [_Line(number, place, stmt) for place, stmt in enumerate(evaluating(block))]
+            for number, block in enumerate(self._cfg.blocks)
+        ]
+        self._defining: dict[tuple[int, str | None], list[_Line]] = {}
+        for line in chain.from_iterable(self._lines):
+            self._defining.setdefault((line.block, defined_by(line.stmt)), []).append(line)
+        self._taken = set(names_of(program))
+        self._never_negative = set(_never_negative(program))
+        self._temporaries = _set_once(program)
+        self._values = _Values()
+        self._hosts: dict[int, list[_Host]] = {}
+        self._sums: dict[tuple[bool, int], list[_Host]] = {}  # by their first terms
+
+    def done(self) -> Program:
+        """Return the program in which what is computed again is shared."""
+        heads = {
+            number
+            for block in self._cfg.blocks
+            if isinstance(block.terminator, EnterFor)
+            for number in (block.terminator.init, block.terminator.step)
+        }
+        for number in self._order:
+            waiting = [] if number in heads else self._lines[number][::-1]
+            while waiting:
+                line = waiting.pop()
+                reuse = self._first_reuse(line)
+                if reuse is not None:
+                    self.reuses += 1
+                    changed = self._rewritten(reuse)
+                    for line in changed:
+                        self._forget(line)
+                    waiting += changed
+        blocks = zip(self._cfg.blocks, self._lines, strict=True)
+        done = tuple(with_evaluating(block, [line.stmt for line in lines]) for block, lines in blocks)
+        return replace(self._cfg, blocks=done).program()
+
+    def _forget(self, line: _Line) -> None:
+        """Let nothing use what a line computes until it is looked through again."""
+        for host in line.hosts:
+            self._hosts[host.value].remove(host)
+            if host.terms:
+                self._sums[next(iter(host.terms))].remove(host)
+        line.hosts.clear()
+
+    def _first_reuse(self, line: _Line) -> _Reuse | None:
+        """Return the first reuse in a line; what stands before it may serve what follows."""
+        for site in sites_of(line.stmt):
+            value = self._values.number(site.expr)
+            if not _shareable(site.expr) or not self._values.names(value):
                 continue
-            hosts = [
-                site
-                for site in available.before(use)
-                if site.block not in heads
-                and (level > 1 or site.block == number)
-                and known.shareable(site.expr)
-                and not (site.conditional and _may_trap(site.expr))
-            ]
-            hosts.sort(key=lambda site: (order[site.block], site.position, site.order))
-            reuse = _whole(use, hosts, known) or _part_of_sum(use, hosts, never_negative, known)
+            terms = _sum_terms(site.expr)
+            use = _Host(line, site, value, self._values.terms(terms))
+            host = self._first(use, self._hosts.get(value, ()))
+            reuse = self._part_of_sum(use, terms) if host is None else _Reuse(host, use)
             if reuse is not None:
-                return _rewritten(cfg, reuse, program)
-    return None
+                return reuse
+            line.hosts.append(use)
+            self._hosts.setdefault(value, []).append(use)
+            if terms:
+                self._sums.setdefault(next(iter(use.terms)), []).append(use)
+        return None
+
+    def _first(self, use: _Host, hosts: Iterable[_Host]) -> _Host | None:
+        """Return the first of some computations whose value is at hand for another one."""
+        found = sorted(hosts, key=lambda host: (self._order[host.line.block], host.line.number))  # which is stable
+        return next((host for host in found if self._serves(host, use)), None)
+
+    def _serves(self, host: _Host, use: _Host) -> bool:
+        if host.site.expr.type != use.site.expr.type or (host.site.conditional and _may_trap(host.site.expr)):
+            return False
+        names, first, then = self._values.names(host.value), host.line.block, use.line.block
+        if first == then:
+            return not self._defined(names, first, host.line.number, use.line.number)
+        scope = self._cfg.blocks[first].scope
+        if self._level == 1 or self._cfg.blocks[then].scope[: len(scope)] != scope:
+            return False
+        between = self._changes.between(first, then)
+        return (
+            between is not None
+            and not names & between
+            and not self._defined(names, first, host.line.number, len(self._lines[first]))
+            and not self._defined(names, then, 0, use.line.number)
+        )
+
+    def _defined(self, names: frozenset[str], block: int, first: int, end: int) -> bool:
+        """Say whether lines of a block from one up to another change one of some scalars."""
+        lines = chain.from_iterable(self._defining.get((block, name), ()) for name in names)
+        return any(first <= line.number < end for line in lines)
+
+    def _part_of_sum(self, use: _Host, terms: Sequence[tuple[bool, Expr]]) -> _Reuse | None:
+        if len(terms) < 3:
+            return None
+        hosts = chain.from_iterable(self._sums.get(term, ()) for term in use.terms)
+        parts = [host for host in hosts if host.terms.total() < len(terms) and host.terms <= use.terms]
+        safe = all(not negative and _not_negative(term, self._never_negative) for negative, term in terms)
+        found = self._first(use, [host for host in parts if safe or host.terms.total() == len(terms) - 1])
+        if found is None:
+            return None
+        wanted = Counter(found.terms)
+        rest: list[tuple[bool, Expr]] = []
+        place: int | None = None
+        for negative, term in terms:
+            key = (negative, self._values.number(term))
+            if wanted[key] > 0:
+                wanted[key] -= 1
+                place = len(rest) if place is None else place
+            else:
+                rest.append((negative, term))
+        return _Reuse(found, use, tuple(rest), place or 0)
+
+    def _rewritten(self, reuse: _Reuse) -> list[_Line]:
+        """Rewrite the lines of a reuse, and return those that changed, the last one first."""
+        line, expr, use = reuse.host.line, reuse.host.site.expr, reuse.use
+        stmt = line.stmt
+        if (
+            isinstance(stmt, Declare)
+            and stmt.value is expr
+            and stmt.name in self._temporaries
+            and stmt.type == expr.type
+        ):
+            use.line.stmt = with_site_replaced(use.line.stmt, use.site, _sum_with(Var(stmt.name, expr.type), reuse))
+            return [use.line]
+        name = next(name for number in count(1) if (name := f"t{number}") not in self._taken)
+        self._taken.add(name)
+        self._temporaries.add(name)
+        if expr.type.integer and _not_negative(expr, self._never_negative):
+            self._never_negative.add(name)
+        value = Var(name, expr.type)
+        use.line.stmt = with_site_replaced(use.line.stmt, use.site, _sum_with(value, reuse))
+        line.stmt = with_site_replaced(line.stmt, reuse.host.site, value)
+        temporary = _Line(line.block, line.number, Declare(name, expr.type, expr))
+        lines = self._lines[line.block]
+        lines.insert(line.number, temporary)
+        for number, each in enumerate(lines):
+            each.number = number
+        return [line, temporary] if line is use.line else [use.line, line, temporary]
 
 
 def _textual_order(cfg: SourceCfg) -> list[int]:
     """Return the blocks that can be reached, each after those that dominate it."""
     finished: list[int] = []
-    entered: set[int] = set()
-
-    def visit(number: int) -> None:
-        entered.add(number)
-        for target in reversed(successors(cfg.blocks[number].terminator)):
-            if target not in entered:
-                visit(target)
-        finished.append(number)
-
-    visit(0)
+    entered = {0}
+    waiting = [(0, iter(successors(cfg.blocks[0].terminator)[::-1]))]
+    while waiting:
+        number, targets = waiting[-1]
+        target = next((target for target in targets if target not in entered), None)
+        if target is None:
+            finished.append(number)
+            waiting.pop()
+        else:
+            entered.add(target)
+            waiting.append((target, iter(successors(cfg.blocks[target].terminator)[::-1])))
     return finished[::-1]
 
 
 def _shareable(expr: Expr) -> bool:
     match expr:
         case Binary(op=op):
-            return op not in COMPARISONS and op not in LOGICAL and bool(variables(expr))
+            return op not in COMPARISONS and op not in LOGICAL
         case Call() | Unary(op="-" | "~"):
-            return bool(variables(expr))
+            return True
         case _:
             return False
 
@@ -210,68 +376,11 @@ def _may_trap(expr: Expr) -> bool:
     return False
 
 
-def canonical(expr: Expr) -> Hashable:
-    """Return a key that two expressions share only if they have one value wherever both are defined."""
-    match expr:
-        case Binary(op="+" | "-") if expr.type.integer:
-            terms = Counter((negative, canonical(term)) for negative, term in summands(expr))
-            return ("sum", expr.type, frozenset(terms.items()))
-        case Binary(op="*") if expr.type.integer:
-            return ("product", expr.type, frozenset(Counter(canonical(factor) for factor in factors(expr)).items()))
-        case IntConst(value=value, type=type_):
-            return ("integer", type_, value)
-        case FloatConst(text=text, type=type_):
-            return ("number", type_, text)
-        case Var(name=name):
-            return ("variable", name)
-        case Binary(op=op) | Unary(op=op):
-            mark = op
-        case Call(name=mark) | Element(array=mark):
-            pass
-        case Cast() | Conditional():
-            mark = ""
-    return (type(expr).__name__, expr.type, mark, tuple(canonical(operand) for operand in subexpressions(expr)))
-
-
-def _whole(use: Site, hosts: list[Site], known: _Known) -> _Reuse | None:
-    key = known.key(use.expr)
-    for host in hosts:
-        if host.expr.type == use.expr.type and known.key(host.expr) == key:
-            return _Reuse(host, use, (), 0)
-    return None
-
-
-def _part_of_sum(use: Site, hosts: list[Site], never_negative: frozenset[str], known: _Known) -> _Reuse | None:
-    terms = _sum_terms(use.expr)
-    if len(terms) < 3:
-        return None
-    for host in hosts:
-        part = _sum_terms(host.expr)
-        if not 2 <= len(part) < len(terms) or host.expr.type != use.expr.type:
-            continue
-        wanted = Counter((negative, known.key(term)) for negative, term in part)
-        rest: list[tuple[bool, Expr]] = []
-        place: int | None = None
-        for negative, term in terms:
-            key = (negative, known.key(term))
-            if wanted[key] > 0:
-                wanted[key] -= 1
-                place = len(rest) if place is None else place
-            else:
-                rest.append((negative, term))
-        if place is None or +wanted:
-            continue
-        safe = len(rest) == 1 or all(not n and _not_negative(t, never_negative) for n, t in terms)
-        if safe:
-            return _Reuse(host, use, tuple(rest), place)
-    return None
-
-
 def _sum_terms(expr: Expr) -> list[tuple[bool, Expr]]:
     return summands(expr) if isinstance(expr, Binary) and expr.op in ("+", "-") and expr.type.integer else []
 
 
-def _not_negative(expr: Expr, names: frozenset[str]) -> bool:
+def _not_negative(expr: Expr, names: Set[str]) -> bool:
     match expr:
         case IntConst(value=value):
             return value >= 0
@@ -290,7 +399,7 @@ def _never_negative(program: Program) -> frozenset[str]:
     shown: Counter[str] = Counter()
     names = {parameter.name for parameter in program.parameters} | {loop.var for loop in program.grid}
     for derived in program.derived:
-        if _not_negative(derived.definition, frozenset(names)):
+        if _not_negative(derived.definition, names):
             names.add(derived.name)
     outer = names | {derived.name for derived in program.derived} | {value.name for value in program.values}
     assigned = assigned_variables(program.body)
@@ -299,7 +408,7 @@ def _never_negative(program: Program) -> frozenset[str]:
             case Declare(name=name, type=type_, value=value):
                 declared[name] += 1
                 fits = type_.integer and name not in assigned and value is not None
-                if fits and value is not None and _not_negative(value, frozenset(names)):
+                if fits and value is not None and _not_negative(value, names):
                     shown[name] += 1
                     if value.type.size <= type_.size and name not in outer:
                         names.add(name)
@@ -315,34 +424,11 @@ def _never_negative(program: Program) -> frozenset[str]:
     return frozenset(name for name in names if declared[name] <= max(shown[name], 1) and declared[name] <= 1)
 
 
-def _rewritten(cfg: SourceCfg, reuse: _Reuse, program: Program) -> Program:
-    host, use = reuse.host, reuse.use
-    block = cfg.blocks[host.block]
-    stmt = block.statements[host.position] if host.position < len(block.statements) else None
-    held = isinstance(stmt, Declare) and stmt.value is host.expr and bool(TEMPORARY.fullmatch(stmt.name))
-    if isinstance(stmt, Declare) and held and stmt.type == host.expr.type and _set_once(stmt.name, program):
-        name = stmt.name
-        temporary = None
-    else:
-        number = 1
-        taken = names_of(program)
-        while f"t{number}" in taken:
-            number += 1
-        name = fresh_name(f"t{number}", taken)
-        temporary = Declare(name, host.expr.type, host.expr)
-    value = Var(name, host.expr.type)
-    cfg = with_site_replaced(cfg, use, _sum_with(value, reuse))
-    if temporary is None:
-        return cfg.program()
-    cfg = with_site_replaced(cfg, host, value)
-    block = cfg.blocks[host.block]
-    statements = (*block.statements[: host.position], temporary, *block.statements[host.position :])
-    return cfg.with_block(host.block, replace(block, statements=statements)).program()
-
-
-def _set_once(name: str, program: Program) -> bool:
-    declarations = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Declare) and stmt.name == name]
-    return len(declarations) == 1 and name not in assigned_variables(program.body)
+def _set_once(program: Program) -> set[str]:
+    """Return the temporaries of a program that keep their values."""
+    declared = Counter(stmt.name for stmt in walk_statements(program.body) if isinstance(stmt, Declare))
+    once = {name for name, times in declared.items() if times == 1 and TEMPORARY.fullmatch(name)}
+    return once - assigned_variables(program.body)
 
 
 def _sum_with(value: Var, reuse: _Reuse) -> Expr:

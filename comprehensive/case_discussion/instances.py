@@ -37,6 +37,7 @@ MOST_INSTANCES = 8
 """Most instances of one leaf."""
 NOTHING_TYPICAL = "none: no parameter is an extent of the block, or a trip count of thread code; --static names values"
 OUT_OF_TIME = "the time limit was reached"
+LATE = f"none: {OUT_OF_TIME} before typical values were tried"
 CHOSEN = "for typical values with which a leaf is simpler; --static names others, --static none leaves them out"
 
 
@@ -70,16 +71,24 @@ class InstanceMaker:
         """
         leaves: list[Leaf] = []
         notes = list(tree.notes)
+        late = False
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
             leaves.append(structs.replace(leaf, instances=self._instances(case, leaf.kernel, said)))
+            late = late or any(OUT_OF_TIME in sentence for sentence in said)
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
             tried = "; ".join(map(values_text, self.combinations))
             none = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
-            notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else none))
-        return replace(tree, leaves=tuple(leaves), notes=tuple(notes), derived=tuple(self.systems.derived))
+            notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else LATE if late else none))
+        return replace(
+            tree,
+            leaves=tuple(leaves),
+            notes=tuple(notes),
+            derived=tuple(self.systems.derived),
+            complete=tree.complete and not late,
+        )
 
     def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:
         if case.version.ir_strategies:

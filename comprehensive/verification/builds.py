@@ -82,6 +82,10 @@ class Launch(NamedTuple):
     instance: int
 
 
+Seconds = Callable[[], float]
+"""How long a program may run that begins now."""
+
+
 class Run(Struct, frozen=True):
     """What happened at one point.
 
@@ -89,7 +93,7 @@ class Run(Struct, frozen=True):
     serial reference came; ``finished`` is false where the program ended there; ``reference_failed`` says that it was
     the serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
     array (the access, its index and extent, a hint), and nothing else is known then.  ``serial`` is what the runtime
-    said where the serial code ran in place of a kernel.
+    said where the serial code ran in place of a kernel; ``late`` says that the time given was over first.
     """
 
     problem: str
@@ -99,6 +103,7 @@ class Run(Struct, frozen=True):
     reached: tuple[tuple[str, dict[str, int]], ...] = ()
     outside: tuple[str, ...] = ()
     serial: str = ""
+    late: bool = False
 
 
 class Build:
@@ -201,7 +206,9 @@ class Build:
             raise BuildError(f"{self.init} defines no function that fills arrays: {', '.join(sorted(wanted))}")
         return (target,)
 
-    def run(self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: float = 120.0) -> Iterator[Run]:
+    def run(
+        self, function: int, lines: Sequence[str], *, raced: bool = False, seconds: Seconds = lambda: 120.0
+    ) -> Iterator[Run]:
         """Run one function's program at points; yield one ``Run`` a point.
 
         What a sanitizer trapped runs once more in a program that says what it was.  Raises ``BuildError``.
@@ -284,14 +291,18 @@ _LAUNCH = re.compile(
 )
 
 
-def runs_of(command: Sequence[str], lines: Sequence[str], seconds: float) -> Iterator[Run]:
+def runs_of(command: Sequence[str], lines: Sequence[str], seconds: Seconds) -> Iterator[Run]:
     """Run a driver's program at points given as it reads them; yield one ``Run`` a point.
 
-    A point at which the program ends is reported, and the program goes on with the next one.
+    A point at which the program ends is reported, and the program goes on with the next one, if time is left for it.
     """
     done = 0
     while done < len(lines):
-        runs = _one_run(command, lines[done:], seconds)
+        left = seconds()
+        if left <= 0:
+            yield from [Run("no time was left", (), finished=False, late=True)] * (len(lines) - done)
+            return
+        runs = _one_run(command, lines[done:], left)
         yield from runs
         done += len(runs)
 
@@ -305,7 +316,7 @@ def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> li
     }
     environment.pop("METAFORK_MACHINE", None)
     environment.pop("METAFORK_STRICT", None)
-    ended = ""
+    ended, late = "", False
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, errors="replace", env=environment,
@@ -317,10 +328,10 @@ def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> li
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
-        ended = f"not finished after {seconds:g} s"
+        ended, late = f"not finished after {seconds:g} s", True
     said, traced = _by_point(out), _by_point(err)
     if not said:
-        return [Run(ended or "the program said nothing", (), finished=False)] * len(lines)
+        return [Run(ended or "the program said nothing", (), finished=False, late=late)] * len(lines)
     runs = []
     for number, (text, trace) in enumerate(zip(said, traced, strict=False)):
         launches = tuple(
@@ -338,7 +349,7 @@ def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> li
         if last and ended:
             fault = _first_fault(trace) or ended
             failed = not past_reference
-            runs.append(Run(fault, launches, finished=False, reference_failed=failed, reached=reached, serial=serial))
+            runs.append(Run(fault, launches, False, failed, reached, serial=serial, late=late))
         else:
             problem = "" if text.strip() == "same" else text.strip() or "no result"
             runs.append(Run(problem, launches, reached=reached, serial=serial))

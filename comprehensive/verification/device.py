@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from comprehensive.emit import rendered_files, runtime_include_dir, write_files
-from comprehensive.verification.builds import Build, BuildError, Run, compiler, runs_of, with_flat_functions
+from comprehensive.verification.builds import Build, BuildError, Run, Seconds, compiler, runs_of, with_flat_functions
 from comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX
 from metafork.ir.arithmetic.math_functions import INEXACT
 
@@ -65,7 +65,7 @@ class DeviceBuild:
         objects = ["kernels_device.o", "host_device.o", "reference_device.o", *build.init_object("device", ())]
         build.run_all([(*nvcc, f"{name}_device.o", *objects, "-lm", "-o", f"{name}_device") for name in drivers])
 
-    def run(self, function: int, lines: Sequence[str], seconds: float) -> Iterator[Run]:
+    def run(self, function: int, lines: Sequence[str], seconds: Seconds) -> Iterator[Run]:
         """Run one function's program at points, as ``Build.run`` does.
 
         Raises ``BuildError`` where there is no device.

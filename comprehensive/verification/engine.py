@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -278,25 +278,33 @@ class _Run(Struct):
                 if self.remaining() <= 0:
                     self.found.complete = False
                     return
-                seconds = min(300.0, max(1.0, self.remaining()))
-                pairs = self._runs(build, number, function, part, seconds)
+                pairs = self._in_time(self._runs(build, number, function, part))
                 judged = [job for job, run in pairs if self._judge(job, run)]
+                lines = [job.line for job in judged]
                 if self.options.races:
-                    runs = build.run(number, [job.line for job in judged], raced=True, seconds=seconds)
-                    for job, run in zip(judged, runs, strict=True):
+                    raced = build.run(number, lines, raced=True, seconds=self._seconds)
+                    for job, run in self._in_time(zip(judged, raced, strict=True)):
                         self._judge_race(job, run)
                 if device is not None:
-                    runs = device.run(number, [job.line for job in judged], seconds)
-                    for job, run in zip(judged, runs, strict=True):
+                    runs = device.run(number, lines, self._seconds)
+                    for job, run in self._in_time(zip(judged, runs, strict=True)):
                         self._judge_on_device(job, run)
                 done += len(part)
                 self.progress("run", done, whole)
 
-    def _runs(
-        self, build: Build, number: int, function: Function, jobs: Sequence[_Job], seconds: float
-    ) -> list[tuple[_Job, Run]]:
+    def _seconds(self) -> float:
+        return min(300.0, self.remaining())
+
+    def _in_time(self, pairs: Iterable[tuple[_Job, Run]]) -> list[tuple[_Job, Run]]:
+        """Return the runs but those that ended because no time is left: these show nothing."""
+        found = list(pairs)
+        kept = found if self.remaining() > 0 else [(job, run) for job, run in found if not run.late]
+        self.found.complete = self.found.complete and len(kept) == len(found)
+        return kept
+
+    def _runs(self, build: Build, number: int, function: Function, jobs: Sequence[_Job]) -> list[tuple[_Job, Run]]:
         """Run points; those that show nothing about their leaf a few times, with other values of free scalars."""
-        pairs = list(zip(jobs, build.run(number, [job.line for job in jobs], seconds=seconds), strict=True))
+        pairs = list(zip(jobs, build.run(number, [job.line for job in jobs], seconds=self._seconds), strict=True))
         for attempt in range(1, ATTEMPTS):
             again = {
                 place: replace(job, line=self._line(function, job.point, attempt))
@@ -306,7 +314,7 @@ class _Run(Struct):
             again = {place: job for place, job in again.items() if job.line != pairs[place][0].line}
             if not again or self.remaining() <= 0:
                 break
-            runs = build.run(number, [job.line for job in again.values()], seconds=seconds)
+            runs = build.run(number, [job.line for job in again.values()], seconds=self._seconds)
             for (place, job), run in zip(again.items(), runs, strict=True):
                 pairs[place] = (job, run)
         return pairs

@@ -168,9 +168,10 @@ class Polynomial:
 
     def evaluate(self, values: Mapping[str, int | Fraction]) -> Fraction:
         """Return the value at a point; raises ``KeyError`` for a symbol without a value."""
-        return Fraction(self._at(values))
+        return Fraction(self.at(values))
 
-    def _at(self, values: Mapping[str, int | Fraction]) -> int | Fraction:
+    def at(self, values: Mapping[str, int | Fraction]) -> int | Fraction:
+        """Return the value at a point, an ``int`` where all that it is computed from is."""
         total: int | Fraction = 0
         for mono, product in self._coefficients.items():
             for name, exponent in mono:
@@ -416,7 +417,7 @@ class Constraint:
 
     def holds(self, values: Mapping[str, int | Fraction]) -> bool:
         """Say whether the constraint holds at a point; raises ``KeyError`` for a symbol without a value."""
-        value = self.difference._at(values)
+        value = self.difference.at(values)
         match self.relation:
             case "<=":
                 return value <= 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil, floor, gcd
+from math import gcd
 from typing import Literal
 
 from msgspec import Struct
@@ -53,12 +53,12 @@ class DerivedSymbol(Struct, frozen=True):
 
     def evaluate(self, values: Mapping[str, int | Fraction]) -> int:
         """Return the value at a point; raises ``ZeroDivisionError`` where a denominator is 0."""
-        numbers = [operand.evaluate(values) for operand in self.operands]
+        numbers = [operand.at(values) for operand in self.operands]
         match self.kind:
             case "floor":
-                return floor(numbers[0] / numbers[1])
+                return int(numbers[0] // numbers[1])
             case "ceiling":
-                return ceil(numbers[0] / numbers[1])
+                return int(-(-numbers[0] // numbers[1]))
             case "maximum":
                 return int(max(numbers))
             case "minimum":

@@ -12,6 +12,7 @@ import pytest
 
 from comprehensive import leaf_files, registry
 from comprehensive.case_discussion.discussion import Discussion
+from comprehensive.case_discussion.instances import InstanceMaker
 from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.emit import write_outputs
@@ -199,6 +200,16 @@ def test_remarks_are_given_up(monkeypatch):
     monkeypatch.setattr("comprehensive.optimize.exact_unit", lambda unit: unit)  # hardly any time is left for it
     result = optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0)
     assert result.schedules[0].leaves
+
+
+@pytest.mark.parametrize("static", ["auto", {"B": [16, 32]}])
+@pytest.mark.parametrize("late", [True, False])
+def test_instances_that_are_not_tried_are_said(monkeypatch, static, late):
+    monkeypatch.setattr(InstanceMaker, "_late", lambda self: late)
+    result = optimize(SMOOTH, counters=["threads_per_block"], strategies=[], static=static)
+    assert result.complete != late
+    said = " ".join(note for _, note in result.schedules[0].notes)
+    assert ("the time limit was reached" in said) == late
 
 
 @pytest.mark.parametrize("endless", [1, 2, 3, None])

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
+from strategies import cse
 from strategies.cse import STRATEGIES
 from strategies.granularity import STRATEGY as GRANULARITY
 from strategies.strategy import Applied, NotApplied
@@ -171,6 +172,18 @@ def test_a_sum_is_regrouped_only_where_no_part_can_overflow():
     assert "c[s] = (i + j + t1) % 7;" in inner_lines(applied(CSE1, text))
     text = nest("int x = i - 1; c[0] = (N + s) % 7; c[1] = (N + x + s + x) % 7;")
     assert "c[1] = (t1 + x + x) % 7;" in inner_lines(applied(CSE1, text))
+
+
+def test_a_line_is_looked_through_as_often_as_something_in_it_is_reused(monkeypatch):
+    looked = []
+    sites_of = cse.sites_of
+    monkeypatch.setattr(cse, "sites_of", lambda stmt: looked.append(stmt) or sites_of(stmt))
+    for lines in (10, 80):
+        looked.clear()
+        body = " ".join(f"c[i * N + j + {k}] = a[i * N + j + {k}] + a[(i + {k}) * s + j];" for k in range(lines))
+        result = CSE2.apply(Version(program(nest(body))), Analyses())
+        assert isinstance(result, Applied)
+        assert len(looked) <= 8 * lines
 
 
 def test_temporaries_clash_with_nothing():

@@ -1,4 +1,4 @@
-"""Available expressions of a source CFG.
+"""Dominators of a source CFG, where it computes what, and what changes on the way from one place to another.
 
 A *site* is one place where a pure scalar expression is computed.  A site is available at a point when every path to
 the point passes it, and no operand of its expression changes between the last passage and the point.  A value stored
@@ -42,72 +42,91 @@ from metafork.ir.program import (
     PrivateArray,
     Var,
     subexpressions,
-    walk_expression,
 )
-from metafork.ir.rewriting import variables, with_operands
+from metafork.ir.rewriting import with_operands
+
+Evaluating = Simple | Expr
+"""A statement of a block, or the condition of the ``if`` that ends it."""
 
 
 class Site(Struct, frozen=True, eq=False):
     """One computation of a pure scalar expression.
 
-    ``position`` counts the statements of the block; the number of statements stands for the terminator.  ``path`` leads
-    from the statement to the expression: first the number among the expressions it evaluates, then that of the operand
-    at each step down.  ``conditional`` says that the expression may be skipped when its statement runs (right of
-    ``&&``, an arm of ``?:``).  ``order`` numbers the sites of a block in evaluation order, parents before their parts.
+    ``path`` leads from the statement to the expression: first the number among the expressions it evaluates, then that
+    of the operand at each step down.  ``conditional`` says that the expression may be skipped when its statement runs
+    (right of ``&&``, an arm of ``?:``).
     """
 
-    block: int
-    position: int
-    order: int
     path: tuple[int, ...]
     expr: Expr
     conditional: bool
 
 
-def defined_by(stmt: Simple) -> str | None:
+def dominators(cfg: SourceCfg) -> tuple[frozenset[int], ...]:
+    """Return, for each block, the blocks that every path from the entry to it passes (itself included).
+
+    A block that nothing reaches has no path, so that all blocks dominate it.
+    """
+    everything = frozenset(range(len(cfg.blocks)))
+    result = [frozenset({0})] + [everything] * (len(cfg.blocks) - 1)
+    sources = cfg.predecessors()
+    changed = True
+    while changed:
+        changed = False
+        for number in range(1, len(cfg.blocks)):
+            before = everything
+            for source in sources[number]:
+                before &= result[source]
+            new = before | {number} if sources[number] else everything
+            if new != result[number]:
+                result[number] = new
+                changed = True
+    return tuple(result)
+
+
+def defined_by(stmt: Evaluating) -> str | None:
     """Return the name of the scalar whose value a statement changes."""
     match stmt:
         case Declare(name=name):
             return name
         case Assign(target=Var(name=name)):
             return name
-        case Assign() | BlockArray() | PrivateArray() | Barrier():
-            return None
         case _:
-            assert_never(stmt)
+            return None
 
 
-def sites_of(cfg: SourceCfg, number: int) -> tuple[Site, ...]:
-    """Return the sites of a block in evaluation order, those of an ``if`` that ends it included.
+def evaluating(block: BasicBlock) -> tuple[Evaluating, ...]:
+    """Return the statements of a block in order, and the condition of an ``if`` that ends it."""
+    return (*block.statements, block.terminator.condition) if isinstance(block.terminator, Select) else block.statements
+
+
+def with_evaluating(block: BasicBlock, changed: Sequence[Evaluating]) -> BasicBlock:
+    """Return a block with other statements, and another condition of the ``if`` that ends it."""
+    simple = tuple(stmt for stmt in changed if isinstance(stmt, Simple))
+    if not isinstance(block.terminator, Select):
+        return replace(block, statements=simple)
+    condition = changed[-1]
+    assert not isinstance(condition, Simple)
+    return replace(block, statements=simple, terminator=replace(block.terminator, condition=condition))
+
+
+def sites_of(stmt: Evaluating) -> list[Site]:
+    """Return the sites of a statement in evaluation order, parents before their parts.
 
     Expressions with array reads are no sites (what they read may change), nor are single variables and constants.
     Heads of loops and extents of threads are left alone: they belong to other blocks, or to the launch.
     """
-    block = cfg.blocks[number]
-    result: list[Site] = []
-    for position, stmt in enumerate(block.statements):
-        for place, expr in enumerate(_evaluated(stmt)):
-            for path, part, conditional in _parts(expr, (place,), False):
-                result.append(Site(number, position, len(result), path, part, conditional))
-    if isinstance(block.terminator, Select):
-        for path, part, conditional in _parts(block.terminator.condition, (0,), False):
-            result.append(Site(number, len(block.statements), len(result), path, part, conditional))
-    return tuple(result)
+    found: list[Site] = []
+    for place, expr in enumerate(_evaluated(stmt)):
+        _collect(expr, (place,), False, found)
+    return found
 
 
-def with_site_replaced(cfg: SourceCfg, site: Site, new: Expr) -> SourceCfg:
-    """Return the CFG with the expression of one site replaced; equal expressions elsewhere stay."""
-    block = cfg.blocks[site.block]
-    if site.position == len(block.statements):
-        terminator = block.terminator
-        assert isinstance(terminator, Select)
-        condition = _replaced(terminator.condition, site.path[1:], new)
-        return cfg.with_block(site.block, replace(block, terminator=replace(terminator, condition=condition)))
-    stmt = block.statements[site.position]
+def with_site_replaced(stmt: Evaluating, site: Site, new: Expr) -> Evaluating:
+    """Return a statement with the expression of one site replaced; equal expressions elsewhere stay."""
     parts = list(_evaluated(stmt))
     parts[site.path[0]] = _replaced(parts[site.path[0]], site.path[1:], new)
-    before, after = block.statements[: site.position], block.statements[site.position + 1 :]
-    return cfg.with_block(site.block, replace(block, statements=(*before, _with_evaluated(stmt, parts), *after)))
+    return _with_evaluated(stmt, parts)
 
 
 def _replaced(expr: Expr, path: tuple[int, ...], new: Expr) -> Expr:
@@ -118,7 +137,7 @@ def _replaced(expr: Expr, path: tuple[int, ...], new: Expr) -> Expr:
     return with_operands(expr, operands)
 
 
-def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
+def _evaluated(stmt: Evaluating) -> tuple[Expr, ...]:
     match stmt:
         case Declare(value=value):
             return () if value is None else (value,)
@@ -129,10 +148,10 @@ def _evaluated(stmt: Simple) -> tuple[Expr, ...]:
         case BlockArray() | PrivateArray() | Barrier():
             return ()
         case _:
-            assert_never(stmt)
+            return (stmt,)
 
 
-def _with_evaluated(stmt: Simple, parts: Sequence[Expr]) -> Simple:
+def _with_evaluated(stmt: Evaluating, parts: Sequence[Expr]) -> Evaluating:
     match stmt:
         case Declare():
             return replace(stmt, value=parts[0]) if parts else stmt
@@ -143,83 +162,60 @@ def _with_evaluated(stmt: Simple, parts: Sequence[Expr]) -> Simple:
         case BlockArray() | PrivateArray() | Barrier():
             return stmt
         case _:
-            assert_never(stmt)
+            return parts[0]
 
 
-def _parts(expr: Expr, path: tuple[int, ...], conditional: bool) -> Iterator[tuple[tuple[int, ...], Expr, bool]]:
+def _collect(expr: Expr, path: tuple[int, ...], conditional: bool, found: list[Site]) -> bool:
+    """Append the sites of an expression, and say whether it reads scalars only."""
     if isinstance(expr, IntConst | FloatConst | Var):
-        return
-    if not isinstance(expr, Element) and is_pure(expr):
-        yield path, expr, conditional
+        return True
+    before = len(found)
+    pure = not isinstance(expr, Element)
     for place, operand in enumerate(subexpressions(expr)):
         lazy = place > 0 and (isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in LOGICAL))
-        yield from _parts(operand, (*path, place), conditional or lazy)
+        pure = _collect(operand, (*path, place), conditional or lazy, found) and pure
+    if pure:
+        found.insert(before, Site(path, expr, conditional))
+    return pure
 
 
-def is_pure(expr: Expr) -> bool:
-    """Say whether an expression reads scalars only."""
-    return not any(isinstance(part, Element) for part in walk_expression(expr))
-
-
-class AvailableExpressions:
-    """The sites available at each point of a CFG."""
+class Changes:
+    """What may change on the ways from the end of a block to where another one begins."""
 
     def __init__(self, cfg: SourceCfg) -> None:
         self._cfg = cfg
-        self._sites = tuple(sites_of(cfg, number) for number in range(len(cfg.blocks)))
-        self._operands = {site: variables(site.expr) for sites in self._sites for site in sites}
-        self._at_entry = self._solved()
+        self._dominators = dominators(cfg)
+        self._defined = [frozenset(_defined_in(block)) for block in cfg.blocks]
+        self._between: dict[int, dict[int, frozenset[str]]] = {}
 
-    def sites(self, number: int) -> tuple[Site, ...]:
-        """Return the sites of a block in evaluation order."""
-        return self._sites[number]
+    def between(self, first: int, then: int) -> frozenset[str] | None:
+        """Return the scalars that may change since ``first`` was last passed, ``None`` where a way does not pass it."""
+        if first == then or first not in self._dominators[then]:
+            return None
+        if first not in self._between:
+            self._between[first] = self._solved(first)
+        return self._between[first].get(then)
 
-    def before(self, use: Site) -> frozenset[Site]:
-        """Return the sites available where ``use`` is computed, earlier ones of the same statement included.
-
-        A site is visible there too: its C scope encloses the use.
-        """
-        scope = self._cfg.blocks[use.block].scope
-        return frozenset(
-            site
-            for site in self._through(use.block, use)
-            if scope[: len(depth := self._cfg.blocks[site.block].scope)] == depth
-        )
-
-    def _through(self, number: int, use: Site | None) -> frozenset[Site]:
-        """Return what is available at the end of a block, or at one of its sites."""
-        block = self._cfg.blocks[number]
-        available = set(self._at_entry[number])
-        mine = self._sites[number]
-        limit = len(block.statements) if use is None else use.position
-        for position, stmt in enumerate(block.statements[:limit]):
-            available.update(site for site in mine if site.position == position)
-            killed = defined_by(stmt)
-            if killed is not None:
-                available = {site for site in available if killed not in self._operands[site]}
-        before = len(mine) if use is None else use.order
-        available.update(site for site in mine if site.position == limit and site.order < before)
-        return frozenset(available)
-
-    def _leaving(self, number: int) -> frozenset[Site]:
-        killed = names_bound(self._cfg.blocks[number])
-        return frozenset(site for site in self._through(number, None) if not killed & self._operands[site])
-
-    def _solved(self) -> list[frozenset[Site]]:
-        everything = frozenset(site for sites in self._sites for site in sites)
-        self._at_entry = [frozenset()] + [everything] * (len(self._cfg.blocks) - 1)
-        waiting = [0]
-        reached = {0}
+    def _solved(self, first: int) -> dict[int, frozenset[str]]:
+        entering: dict[int, frozenset[str]] = {}
+        waiting = [first]
         while waiting:
             number = waiting.pop()
-            leaving = self._leaving(number)
+            leaving = names_bound(self._cfg.blocks[number])
+            if number != first:
+                leaving |= entering[number] | self._defined[number]
             for target in successors(self._cfg.blocks[number].terminator):
-                new = self._at_entry[target] & leaving
-                if new != self._at_entry[target] or target not in reached:
-                    reached.add(target)
-                    self._at_entry[target] = new
+                if target != first and (target not in entering or not leaving <= entering[target]):
+                    entering[target] = entering.get(target, frozenset()) | leaving
                     waiting.append(target)
-        return [entry if number in reached else frozenset() for number, entry in enumerate(self._at_entry)]
+        return entering
+
+
+def _defined_in(block: BasicBlock) -> Iterator[str]:
+    for stmt in block.statements:
+        name = defined_by(stmt)
+        if name is not None:
+            yield name
 
 
 def names_bound(block: BasicBlock) -> frozenset[str]:

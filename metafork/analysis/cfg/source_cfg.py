@@ -4,7 +4,7 @@
 replace the statements of blocks and the conditions of terminators.  A terminator says where control goes and of which
 C construct it is, with the block where the construct ends (``merge``), so that the structure is never lost.
 
-``available`` finds available expressions on it; ``uniform_paths`` gives one
+``available`` finds what is computed where on it; ``uniform_paths`` gives one
 specialised program for each outcome of the conditions that a whole block decides alike, ``launch_paths`` for each of
 those that a whole launch does.
 """
@@ -151,6 +151,14 @@ class SourceCfg(Struct, frozen=True):
     def program(self) -> Program:
         """Give the program back."""
         return replace(self.outline, body=tuple(self._body(0, None)))
+
+    def predecessors(self) -> tuple[tuple[int, ...], ...]:
+        """Return the predecessors of each block."""
+        result: list[list[int]] = [[] for _ in self.blocks]
+        for number, block in enumerate(self.blocks):
+            for target in successors(block.terminator):
+                result[target].append(number)
+        return tuple(tuple(sources) for sources in result)
 
     def with_block(self, number: int, block: BasicBlock) -> SourceCfg:
         """Return the CFG with one block replaced."""

@@ -7,6 +7,7 @@ holds of these where the access is made.  A condition that is a choice, ``i != k
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
 from itertools import product
 
 from msgspec import Struct
@@ -29,7 +30,7 @@ MOST_CASES = 8
 """Accesses that choices make of one."""
 
 
-class Access(Struct, frozen=True):
+class Access(Struct, frozen=True, dict=True):
     """One access, or one case of it.  ``index`` is ``None`` where it is not known.
 
     ``loops`` are those around it, ``quotients`` the symbols that are functions of theirs, each defined by those before.
@@ -46,18 +47,18 @@ class Access(Struct, frozen=True):
     known: tuple[Constraint, ...]
     exact: bool
 
-    @property
+    @cached_property
     def own(self) -> frozenset[str]:
         """The symbols that are not parameters."""
         named = {name for one in (*self.known, *self.conditions) for name in one.symbols if " " in name}
         return frozenset({*(loop.var for loop in self.loops), *(one.name for one in self.quotients), *named})
 
-    @property
+    @cached_property
     def unknown(self) -> frozenset[str]:
         """The symbols of values of which no more is known than conditions say."""
         return self.own - {*(loop.var for loop in self.loops), *(one.name for one in self.quotients)}
 
-    @property
+    @cached_property
     def where(self) -> tuple[Constraint, ...]:
         """What holds of parameters alone where the access is made at all."""
         return tuple(one for one in (*self.conditions, *self.known) if not one.symbols & self.own)

@@ -9,6 +9,9 @@ from msgspec import Struct, field
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 
+TERMS_TOGETHER = 64
+"""Terms of a sum without parentheses: expressions are read to a depth."""
+
 
 class Names(Struct, frozen=True):
     """What may be written: some names, and quotients of what may be written."""
@@ -44,11 +47,16 @@ class Names(Struct, frozen=True):
 
 def value_text(value: Polynomial, names: Names) -> str | None:
     """Return a polynomial as C, quotients written out; ``None`` where that cannot be."""
+    ordered = sorted(value.terms().items(), key=lambda term: (term[1] < 0, not term[0]))
+    if len(ordered) > TERMS_TOGETHER:
+        parts = (ordered[first : first + TERMS_TOGETHER] for first in range(0, len(ordered), TERMS_TOGETHER))
+        texts = [value_text(Polynomial(dict(part)), names) for part in parts]
+        return None if None in texts else " + ".join(f"({text})" for text in texts)
     terms: list[str] = []
-    for monomial, coefficient in sorted(value.terms().items(), key=lambda term: (term[1] < 0, not term[0])):
-        texts = [(names.text(name), exponent) for name, exponent in monomial]
-        factors = [text for text, exponent in texts if text is not None for _ in range(exponent)]
-        if coefficient.denominator != 1 or any(text is None for text, _ in texts):
+    for monomial, coefficient in ordered:
+        powers = [(names.text(name), exponent) for name, exponent in monomial]
+        factors = [text for text, exponent in powers if text is not None for _ in range(exponent)]
+        if coefficient.denominator != 1 or any(text is None for text, _ in powers):
             return None
         number = abs(int(coefficient))
         if number != 1 or not factors:

@@ -8,9 +8,9 @@ anything is asked for, to find conditions that do not hold in one of them: that 
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from random import Random
 
 from msgspec import Struct, field
@@ -57,10 +57,10 @@ class Region(Struct, frozen=True):
         first = sample_points(prover.premises, prover.quotients)
         derived = {one.name for one in prover.quotients}
         names = sorted({name for point in first for name in point} - derived)
-        changed = [{**point, name: number} for point in first for name in names for number in numbers]
-        some = [{**point, name: number} for point in first[:2] for name in names for number in (0, 1, 2)]
-        some += Random(0).sample(changed, min(len(changed), 2 * MOST_POINTS))
-        points = [point for one in (*first, *some) for point in _evaluated(one, prover)][:MOST_POINTS]
+        changes = [*product(first, names, numbers)]
+        some = [*product(first[:2], names, (0, 1, 2)), *Random(0).sample(changes, min(len(changes), 2 * MOST_POINTS))]
+        tried = chain(first, ({**point, name: number} for point, name, number in some))
+        points = list(islice((point for one in tried for point in _evaluated(one, prover)), MOST_POINTS))
         return Region(prover.with_premises((), (), points), tuple(points))
 
     def narrowed(self, more: Iterable[Constraint], symbol: DerivedSymbol | None = None) -> Region:
@@ -133,7 +133,7 @@ class Top(Struct, frozen=True):
                     return False
                 values[loop.var] = 0 if loop.trips is None or not end else int(loop.trips.evaluate(values)) - 1
             steps: list[Constraint | DerivedSymbol] = [*self.access.quotients, *self.access.conditions]
-            if all(value >= 0 for value in values.values()) and not _failing(steps, values):
+            if all(value >= 0 for value in values.values()) and not _fails(steps, values):
                 return True
         return False
 
@@ -147,7 +147,7 @@ class Reach(Struct):
     tops: Sequence[Top]
     missed: Mapping[str, int] | None = None
     open: dict[Constraint, None] = field(default_factory=dict)
-    known: dict[Polynomial, list[Witness]] = field(default_factory=dict)
+    known: dict[tuple[Polynomial, bool], list[Witness]] = field(default_factory=dict)
     left: int = MOST_PROVED
 
     def reaches(self, region: Region, index: Polynomial, used: tuple[Witness, ...] = ()) -> bool:
@@ -156,30 +156,39 @@ class Reach(Struct):
         Those that were ``used`` serve no launch of it.
         """
         self.left = self.left if used else MOST_PROVED
-        found = [one for one in self._witnesses(index) if one not in used]
+        found = dict.fromkeys(one for one in self._witnesses(index, True) if one not in used)
+        tried: list[Witness] = []
+        for one in found:
+            if len(tried) < MOST_TRIED and not any(_fails(one.steps, point) for point in region.points):
+                tried.append(one)
+                if self._serves(one, region, index, used):
+                    return True
+        found |= dict.fromkeys(one for one in self._witnesses(index, False) if one not in used)
         failing = {one: [_failing(one.steps, point) for point in region.points] for one in found}
-        found.sort(key=lambda one: sum(map(bool, failing[one])))
+        ranked = sorted(found, key=lambda one: sum(map(bool, failing[one])))
         for number, point in enumerate(region.points):
-            steps = [failing[one][number] for one in found]
+            steps = [failing[one][number] for one in ranked]
             if index.evaluate(point) >= 0 and all(steps):
                 self.missed = point if self.missed is None else self.missed
                 counted = Counter(step for some in steps for step in dict.fromkeys(some))
-                ranked = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
-                self.open |= dict.fromkeys(ranked[:MOST_TRIED])
+                likely = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
+                self.open |= dict.fromkeys(likely[:MOST_TRIED])
                 return False
-        for one in found[:MOST_TRIED]:
-            if (not region.points or [] in failing[one]) and self._serves(one, region, index, used):
+        for one in ranked[:MOST_TRIED]:
+            serves = not region.points or [] in failing[one]
+            if serves and one not in tried and self._serves(one, region, index, used):
                 return True
         return not any(top.is_made(region) for top in self.tops) and region.proves(equal(index + 1, 0))
 
-    def _witnesses(self, index: Polynomial) -> list[Witness]:
-        if index not in self.known:
-            exact = [top for top in self.tops if top.access.exact]
-            ways = [(top, way) for top in exact for way in top.bounds.ways.get(index, [()])]
+    def _witnesses(self, index: Polynomial, bound: bool) -> list[Witness]:
+        """Return witnesses for an index, of accesses that it bounds or of others."""
+        if (index, bound) not in self.known:
+            tops = [top for top in self.tops if top.access.exact and (index in top.bounds.ways) == bound]
+            ways = [(top, way) for top in tops for way in top.bounds.ways.get(index, [()])]
             each = [witnesses(top.access, way, index, top.bounds.ends) for top, way in ways]
             found = [one for some in each for one in islice(some, MOST_WITNESSES)]
-            self.known[index] = list(dict.fromkeys(found))
-        return self.known[index]
+            self.known[index, bound] = list(dict.fromkeys(found))
+        return self.known[index, bound]
 
     def _serves(self, witness: Witness, region: Region, index: Polynomial, used: tuple[Witness, ...]) -> bool:
         """Say whether a witness serves a region, and others the launches in which its conditions do not hold."""
@@ -211,15 +220,24 @@ def _halves(condition: Constraint) -> tuple[Constraint, ...]:
     return at_most(condition.left, condition.right), at_most(condition.right, condition.left)
 
 
+def _fails(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> bool:
+    """Say whether some condition does not hold at a point."""
+    return next(_failures(steps, point), None) is not None
+
+
 def _failing(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> list[Constraint]:
-    """Return the conditions that do not hold at a point; quotients are defined on the way there."""
-    values = dict(point)
-    found: list[Constraint] = []
+    """Return the conditions that do not hold at a point."""
+    return list(_failures(steps, point))
+
+
+def _failures(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> Iterator[Constraint]:
+    """Yield the conditions that do not hold at a point; quotients are defined on the way there."""
+    values = defaultdict[str, int](int, point)
     for step in steps:
         if isinstance(step, DerivedSymbol):
             if not step.operands[-1].evaluate(values):
-                return [*found, NEVER]
+                yield NEVER
+                return
             values[step.name] = step.evaluate(values)
-        elif not step.holds({**dict.fromkeys(step.symbols, 0), **values}):
-            found.append(step)
-    return found
+        elif not step.holds(values):
+            yield step

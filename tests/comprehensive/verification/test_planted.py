@@ -296,7 +296,7 @@ void changed(int n, int B, const int a[n], int b[n]) {
 
 @pytest.mark.slow
 def test_cse_without_kills(monkeypatch):
-    monkeypatch.setattr("metafork.analysis.cfg.available.defined_by", lambda stmt: None)
+    monkeypatch.setattr("strategies.cse.defined_by", lambda stmt: None)
     assert "code" in noticed(CHANGED, ("cse1",))
 
 

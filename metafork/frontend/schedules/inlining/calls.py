@@ -8,6 +8,7 @@ leaves open when the rest of an expression is evaluated.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -256,6 +257,9 @@ class Calls:
         pairs = list(zip(function.parameters, call.arguments, strict=True))
         points = any(_points(parameter) and self._scalar_behind(argument) for parameter, argument in pairs)
         stored = self._writes(function)
+        parts = list(syntax.expressions_in(function.body))
+        assigned = {target.name for target in _targets_in(parts) if isinstance(target, syntax.Name)}
+        uses = Counter(part.name for part in parts if isinstance(part, syntax.Name))
         for declarator, argument in pairs:
             try:
                 if _points(declarator) or declarator.type.extents:
@@ -267,9 +271,9 @@ class Calls:
                     continue
                 type_ = self._expressions.named_type(declarator.type)
                 value = converted(self._expressions.build(argument), type_)
-                if declarator.name in _assigned(function.body):
+                if declarator.name in assigned:
                     copied.append((declarator, type_, value))
-                elif self._may_stand(value, function, declarator.name, points, stored):
+                elif self._may_stand(value, function, uses[declarator.name], points, stored):
                     bound[declarator.name] = ValueSymbol(value, declarator.name_span)
                 else:
                     bound[declarator.name] = ValueSymbol(self._kept(declarator.name, value), declarator.name_span)
@@ -305,7 +309,7 @@ class Calls:
         array = ir.Array(self._scopes.fresh(name), structure.element, extents, span, slots=structure.slots)
         return ArraySymbol(array, of_thread=True, members=structure.members, single=True)
 
-    def _may_stand(self, value: ir.Expr, function: FileFunction, name: str, points: bool, stored: bool) -> bool:
+    def _may_stand(self, value: ir.Expr, function: FileFunction, uses: int, points: bool, stored: bool) -> bool:
         """Return whether an argument may be evaluated wherever its parameter stands."""
         parts = list(ir.walk_expression(value))
         memory = any(isinstance(part, ir.Element) for part in parts)
@@ -318,7 +322,7 @@ class Calls:
         costs = memory or value.type.floating or any(isinstance(part, ir.Call) for part in parts)
         if not _chooses(_items(function.body)):
             return not costs and len(parts) <= _SMALL
-        return _uses(function.body, name) <= 1 or (not costs and len(parts) <= _SMALL)
+        return uses <= 1 or (not costs and len(parts) <= _SMALL)
 
     def _kept(self, name: str, value: ir.Expr) -> ir.Var:
         """Evaluate a value once, ahead of the statement."""
@@ -535,10 +539,6 @@ def _rank(declarator: syntax.Declarator) -> int:
     return len(declarator.type.extents) + declarator.type.pointers
 
 
-def _targets(body: syntax.Statement) -> list[syntax.Expression]:
-    return _targets_in(list(syntax.expressions_in(body)))
-
-
 def _targets_in(parts: Iterable[syntax.Expression]) -> list[syntax.Expression]:
     found: list[syntax.Expression] = []
     for part in parts:
@@ -599,11 +599,3 @@ def _base(target: syntax.Expression) -> str:
     while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
         target = target.base
     return target.name if isinstance(target, syntax.Name) else ""
-
-
-def _assigned(body: syntax.Statement) -> set[str]:
-    return {target.name for target in _targets(body) if isinstance(target, syntax.Name)}
-
-
-def _uses(body: syntax.Statement, name: str) -> int:
-    return sum(isinstance(part, syntax.Name) and part.name == name for part in syntax.expressions_in(body))

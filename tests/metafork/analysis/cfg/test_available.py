@@ -1,4 +1,4 @@
-from metafork.analysis.cfg.available import sites_of, with_site_replaced
+from metafork.analysis.cfg.available import evaluating, sites_of, with_evaluating, with_site_replaced
 from metafork.analysis.cfg.source_cfg import build
 from metafork.ir.program import Var
 from metafork.printing.expressions import expression
@@ -10,12 +10,16 @@ BODY = "int y; int x = i + 1; x = x * 2; c[x + 3] = x < N && x / 5 ? x % 7 : i -
 
 
 def all_sites(cfg):
-    return [site for number in range(len(cfg.blocks)) for site in sites_of(cfg, number)]
+    """Yield the sites of a program, each with its block and its place there."""
+    for number, block in enumerate(cfg.blocks):
+        for place, stmt in enumerate(evaluating(block)):
+            for site in sites_of(stmt):
+                yield number, place, site
 
 
 def test_sites_are_all_pure_computations_in_the_order_of_evaluation():
     sites = all_sites(build(program(nest(BODY))))
-    assert [(expression(site.expr), site.conditional) for site in sites] == [
+    assert [(expression(site.expr), site.conditional) for _, _, site in sites] == [
         ("i + 1", False),
         ("x * 2", False),
         ("x + 3", False),
@@ -32,6 +36,9 @@ def test_sites_are_all_pure_computations_in_the_order_of_evaluation():
 def test_a_replaced_site_changes_nothing_else():
     cfg = build(program(nest(BODY)))
     before = metafork_text(cfg.program())
-    for site in all_sites(cfg):
-        after = metafork_text(with_site_replaced(cfg, site, Var("N")).program())
+    for number, place, site in all_sites(cfg):
+        block = cfg.blocks[number]
+        lines = list(evaluating(block))
+        lines[place] = with_site_replaced(lines[place], site, Var("N"))
+        after = metafork_text(cfg.with_block(number, with_evaluating(block, lines)).program())
         assert after == before.replace(expression(site.expr), "N", 1)

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from metafork.analysis.cfg.available import AvailableExpressions, with_site_replaced
-from metafork.analysis.cfg.source_cfg import Select, UniformPath, build, launch_paths, uniform_paths
+from metafork.analysis.cfg.available import Changes, dominators, evaluating, sites_of, with_evaluating
+from metafork.analysis.cfg.source_cfg import Select, UniformPath, build, launch_paths, successors, uniform_paths
 from metafork.ir.program import If, IntConst, Var, binary, walk_statements
 from metafork.ir.rewriting import (
     fresh_name,
@@ -78,36 +78,50 @@ class TestRoundTrip:
     def test_a_replaced_condition_comes_back(self):
         cfg = build(program(nest("if (j < N) { c[0] = 1; }")))
         number, block = next((n, b) for n, b in enumerate(cfg.blocks) if isinstance(b.terminator, Select))
-        site = AvailableExpressions(cfg).sites(number)[-1]
-        assert expression(site.expr) == "j < N"
-        assert site.position == len(block.statements)
-        assert "if (i) {" in texts(with_site_replaced(cfg, site, Var("i")).program())
+        changed = with_evaluating(block, [*block.statements, Var("i")])
+        assert "if (i) {" in texts(cfg.with_block(number, changed).program())
 
 
 class TestAnalyses:
-    @staticmethod
-    def available_before_last(body):
+    @settings(max_examples=30, deadline=None)
+    @given(BODIES)
+    def test_dominators_are_the_blocks_without_which_there_is_no_way(self, body):
+        cfg = build(program(nest("int x = 3; int y = j; " + body)))
+        found = dominators(cfg)
+
+        def reached(without):
+            seen, waiting = set(), [0]
+            while waiting:
+                number = waiting.pop()
+                if number in seen or number == without:
+                    continue
+                seen.add(number)
+                waiting += successors(cfg.blocks[number].terminator)
+            return seen
+
+        for number in reached(None):
+            expected = {other for other in range(len(cfg.blocks)) if number not in reached(other)}
+            assert found[number] == expected
+
+    @pytest.mark.parametrize(
+        ("body", "changed"),
+        [
+            ("int x = j; c[x + 1] = 1; if (x < i) { c[x + 2] = 1; } else { c[x + 3] = 1; } c[0] = N % 5;", set()),
+            ("int x = j; c[x + 1] = i + N; if (i) { x = 2; } c[0] = N % 5;", {"x"}),
+            ("int x = j; c[0] = x + 1; while (x < N) { c[1] = N % 5; x++; }", {"x"}),
+            ("int x = j; if (x < i) { c[x + 1] = 1; } c[0] = N % 5;", None),
+            ("int x = j; while (x < N) { x++; c[x + 1] = 1; if (i) { c[0] = N % 5; } }", set()),
+        ],
+    )
+    def test_what_may_change_between_two_blocks(self, body, changed):
         cfg = build(program(nest(body)))
-        available = AvailableExpressions(cfg)
-        uses = [site for number in range(len(cfg.blocks)) for site in available.sites(number)]
-        use = next(site for site in uses if expression(site.expr).endswith("% 5"))
-        return {expression(site.expr) for site in available.before(use)}
+        lines = [(number, stmt) for number, block in enumerate(cfg.blocks) for stmt in evaluating(block)]
+        sites = {expression(site.expr): number for number, stmt in lines for site in sites_of(stmt)}
+        assert Changes(cfg).between(sites["x + 1"], sites["N % 5"]) == changed
 
-    def test_what_every_path_computed_is_available(self):
-        body = "int x = j; c[x + 1] = 1; if (x < i) { c[x + 2] = 1; } else { c[x + 3] = 1; } c[0] = N % 5;"
-        assert self.available_before_last(body) == {"x + 1", "x < i"}
-
-    def test_an_assignment_ends_what_was_computed_from_its_target(self):
-        body = "int x = j; c[x + 1] = i + N; if (i) { x = 2; } c[0] = N % 5;"
-        assert self.available_before_last(body) == {"i + N"}
-
-    def test_a_loop_that_changes_an_operand_ends_it_for_its_own_body(self):
-        body = "int x = j; c[0] = x + 1; while (x < N) { c[1] = N % 5; x++; }"
-        assert "x + 1" not in self.available_before_last(body)
-
-    def test_reads_of_arrays_are_never_available(self):
-        body = "c[0] = a[j] + a[i]; c[1] = N % 5;"
-        assert self.available_before_last(body) == set()
+    def test_reads_of_arrays_are_no_sites(self):
+        cfg = build(program(nest("c[0] = a[j] + a[i];")))
+        assert not any(sites_of(stmt) for block in cfg.blocks for stmt in evaluating(block))
 
 
 class TestUniformPaths:

@@ -1,10 +1,13 @@
 """Extents of pointers that are stated because they are proved, and what is said where they are not."""
 
+import re
+
 import pytest
 
 from comprehensive.emit import write_outputs
 from comprehensive.optimize import optimize
 from comprehensive.reading import parse
+from metafork.algebra.polynomial import Polynomial
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
@@ -206,3 +209,41 @@ def test_nothing_behind_the_memory_moves(name, tmp_path):
     succeed(["gcc", "-std=gnu11", tmp_path / "plain.c", "-o", tmp_path / "plain"])
     options = {"env": {"ASAN_OPTIONS": "detect_leaks=0"}}
     assert succeed([tmp_path / "main"], **options).stdout == succeed([tmp_path / "plain"]).stdout
+
+
+UPDATES = {
+    "columns of a row": lambda number, many: f"c[i * n + j] += a[i * {many} + {number}] * y[j];",
+    "neighbours": lambda number, many: f"c[(i * n + j) * 2 + {number % 2}] -= a[i + {number}] * y[j * {number + 1}];",
+    "rows": lambda number, many: f"c[i * n + j] = c[i * n + j] * 3 + a[{number} * m + i];",
+}
+
+
+@pytest.mark.parametrize("update", UPDATES.values(), ids=UPDATES)
+def test_the_work_for_updates_of_one_element_grows_as_their_number(monkeypatch, update):
+    evaluated = [0]
+    at = Polynomial.at
+
+    def counted(self, values):
+        evaluated[0] += 1
+        return at(self, values)
+
+    monkeypatch.setattr(Polynomial, "at", counted)
+    work = []
+    for many in (6, 24):
+        evaluated[0] = 0
+        body = " ".join(update(number, many) for number in range(many))
+        parameters = "int n, int m, int B, float *c, const float *a, const float *y"
+        text = f"void f({parameters}) {{ meta_schedule {HEADS['plane'].replace('BODY', body)} }}"
+        extents_in(text)
+        work.append(evaluated[0])
+    assert work[1] <= 2 * work[0]
+
+
+def test_an_extent_may_be_a_sum_of_many_terms():
+    names = [f"a{number}" for number in range(150)]
+    halves = " + ".join(names[:75]), " + ".join(names[75:])
+    parameters = ", ".join(f"int {name}" for name in names)
+    body = f"x[({halves[0]}) + ({halves[1]}) + i] = 1;"
+    text = f"void f(int n, int B, {parameters}, float *x) {{ meta_schedule {HEADS['elements'].replace('BODY', body)} }}"
+    found = extents_in(text)["x"]
+    assert set(re.findall(r"\w+", found)) == {"n", *names}

@@ -3,6 +3,9 @@
 import pytest
 
 from comprehensive.verification import Options, verify
+from metafork.frontend import parse
+from metafork.frontend.text import syntax
+from metafork.ir.messages.source import Source
 
 PROGRAM = """
 #include <assert.h>
@@ -163,3 +166,32 @@ def test_sizes_in_the_text_may_be_large():
     found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
     assert all(0 < row.points <= 3 for row in found.leaves)
+
+
+def test_a_body_is_looked_through_as_often_however_many_parameters_it_has(monkeypatch):
+    walked = []
+    walk = syntax.expressions_in
+    monkeypatch.setattr(syntax, "expressions_in", lambda body: walked.append(body) or walk(body))
+    counts = set()
+    for many in (3, 30):
+        walked.clear()
+        parameters = ", ".join(f"int a{number}" for number in range(many))
+        terms = " + ".join(f"a{number}" for number in range(many))
+        values = ", ".join(f"i * {number}" for number in range(many))
+        parse(
+            Source(
+                "terms.mf",
+                f"""
+                static int all({parameters}) {{ return {terms}; }}
+                void terms(int n, int x[n])
+                {{
+                  meta_schedule meta_block(64) {{
+                    meta_for (int i = 0; i < n; i++)
+                      x[i] = all({values});
+                  }}
+                }}
+                """,
+            )
+        )
+        counts.add(len(walked))
+    assert len(counts) == 1
