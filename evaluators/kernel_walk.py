@@ -45,10 +45,10 @@ from metafork.ir.program import (
     Phase,
     PrivateArray,
     Stmt,
-    Unary,
     Var,
     While,
     expressions_of,
+    subexpressions,
     walk_expression,
     walk_statements,
 )
@@ -334,16 +334,10 @@ class KernelWalk(ABC):
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 branches = self._expression(then), self._expression(otherwise)
                 return self._expression(condition) + self._greater(*branches) + self.operation(expr)
-            case Binary(left=left, right=right):
-                return self._expression(left) + self._expression(right) + self.operation(expr)
-            case Unary(operand=operand) | Cast(operand=operand):
-                return self._expression(operand) + self.operation(expr)
-            case Call(arguments=arguments):
-                return self._sum(arguments) + self.operation(expr)
             case IntConst() | FloatConst() | Var():
                 return ZERO
             case _:
-                assert_never(expr)
+                return self._sum(subexpressions(expr)) + self.operation(expr)
 
 
 def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.references import left_early
@@ -25,15 +24,16 @@ from metafork.ir.program import (
     For,
     If,
     IntConst,
+    MetaFor,
     Phase,
     PrivateArray,
     Program,
     Stmt,
     Var,
-    While,
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
+from metafork.ir.visitor import Rewriter, Visitor
 
 Body = tuple[Stmt, ...]
 
@@ -137,25 +137,19 @@ def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
 
 def replaced_on_spine(body: Body, old: Stmt, new: Callable[[Body, int], Body]) -> Body:
     """Return ``body`` with the level in which ``old`` stands (by identity) mapped by ``new(level, position)``."""
-    for position, stmt in enumerate(body):
-        if stmt is old:
-            return new(body, position)
-        changed = _inside(stmt, old, new)
-        if changed is not stmt:
-            return (*body[:position], changed, *body[position + 1 :])
-    return body
+    return _Replaced(old, new).body(body)
 
 
-def _inside(stmt: Stmt, old: Stmt, new: Callable[[Body, int], Body]) -> Stmt:
-    match stmt:
-        case If(then=then, otherwise=otherwise):
-            first, second = replaced_on_spine(then, old, new), replaced_on_spine(otherwise, old, new)
-            return stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second)
-        case For(body=body) | While(body=body) | Phase(body=body):
-            inner = replaced_on_spine(body, old, new)
-            return stmt if inner is body else replace(stmt, body=inner)
-        case _:
-            return stmt
+class _Replaced(Rewriter):
+    def __init__(self, old: Stmt, new: Callable[[Body, int], Body]) -> None:
+        self._old = old
+        self._new = new
+
+    def body(self, body: Body) -> Body:
+        for position, stmt in enumerate(body):
+            if stmt is self._old:
+                return self._new(body, position)
+        return super().body(body)
 
 
 def shadowed_name(program: Program) -> tuple[str, Span] | None:
@@ -163,40 +157,21 @@ def shadowed_name(program: Program) -> tuple[str, Span] | None:
     outer = {array.name for array in program.arrays} | {loop.var for loop in program.grid}
     outer |= {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
     outer |= {scalar.name for scalar in program.values}
-    return _shadowed(program.body, outer)
+    search = _Shadowed(frozenset(outer))
+    search.body(program.body)
+    return search.found
 
 
-def _shadowed(body: Body, visible: set[str]) -> tuple[str, Span] | None:
-    visible = set(visible)
-    for stmt in body:
-        inner: list[Body] = []
-        names: list[str] = []
-        match stmt:
-            case Declare(name=name):
-                if name in visible:
-                    return name, stmt.span
-                visible.add(name)
-            case BlockArray(array=array) | PrivateArray(array=array):
-                if array.name in visible:
-                    return array.name, stmt.span
-                visible.add(array.name)
-            case If(then=then, otherwise=otherwise):
-                inner = [then, otherwise]
-            case For(init=init, body=loop_body):
-                names = [init.name] if isinstance(init, Declare) else []
-                inner = [loop_body]
-            case While(body=loop_body):
-                inner = [loop_body]
-            case Phase(threads=threads, body=loop_body):
-                names = [loop.var for loop in threads]
-                inner = [loop_body]
-            case _:
-                pass
-        for name in names:
-            if name in visible:
-                return name, stmt.span
-        for part in inner:
-            found = _shadowed(part, visible | set(names))
-            if found is not None:
-                return found
-    return None
+class _Shadowed(Visitor):
+    """Its scope are the names that mean something."""
+
+    scope: frozenset[str]
+
+    def __init__(self, outer: frozenset[str]) -> None:
+        self.scope = outer
+        self.found: tuple[str, Span] | None = None
+
+    def declared(self, name: str, node: Declare | BlockArray | PrivateArray | MetaFor) -> None:
+        if name in self.scope and self.found is None:
+            self.found = name, node.span
+        self.scope |= {name}
