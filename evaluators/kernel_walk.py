@@ -38,10 +38,8 @@ from metafork.ir.program import (
     Declare,
     Element,
     Expr,
-    FloatConst,
     For,
     If,
-    IntConst,
     Phase,
     PrivateArray,
     Stmt,
@@ -334,10 +332,9 @@ class KernelWalk(ABC):
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 branches = self._expression(then), self._expression(otherwise)
                 return self._expression(condition) + self._greater(*branches) + self.operation(expr)
-            case IntConst() | FloatConst() | Var():
-                return ZERO
             case _:
-                return self._sum(subexpressions(expr)) + self.operation(expr)
+                operands = subexpressions(expr)
+                return self._sum(operands) + self.operation(expr) if operands else ZERO
 
 
 def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:

@@ -168,15 +168,10 @@ SLOW = 8
 
 def _operations(expr: Expr) -> int:
     """Return the operations of an expression, those of indices left out."""
-    match expr:
-        case Element():
-            return 0
-        case Call() | Binary(op="/" | "%"):
-            own = SLOW
-        case Binary() | Unary() | Conditional():
-            own = 1
-        case _:
-            own = 0
+    if isinstance(expr, Element):
+        return 0
+    slow = isinstance(expr, Call) or (isinstance(expr, Binary) and expr.op in ("/", "%"))
+    own = SLOW if slow else isinstance(expr, Binary | Unary | Conditional)
     return own + sum(map(_operations, subexpressions(expr)))
 
 
