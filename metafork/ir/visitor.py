@@ -312,9 +312,10 @@ class Rewriter(_Walk):
 
 def changed(node: N, **fields: Any) -> N:
     """Return a node with other fields; itself where they are the same objects."""
-    if all(getattr(node, name) is value for name, value in fields.items()):
-        return node
-    return replace(node, **fields)
+    for name, value in fields.items():
+        if getattr(node, name) is not value:
+            return replace(node, **fields)
+    return node
 
 
 def same(new: Iterable[T], old: tuple[T, ...]) -> tuple[T, ...]:
