@@ -63,7 +63,7 @@ from metafork.ir.program import (
     Version,
     While,
     expressions_of,
-    walk_expression,
+    parts_of,
     walk_statements,
 )
 from metafork.ir.rewriting import (
@@ -384,13 +384,7 @@ def _one_place(body: Body, array: str, inside: frozenset[str]) -> Element | None
             value = substitute(stmt.value, known)
             if names.count(stmt.name) == 1 and stmt.name not in assigned and stmt.value.type is stmt.type:
                 known[stmt.name] = value
-    places = {
-        substitute(part, known)
-        for stmt in walk_statements(body)
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element) and part.array == array
-    }
+    places = {substitute(part, known) for part in parts_of(body) if isinstance(part, Element) and part.array == array}
     if len(places) != 1:
         return None
     (place,) = places

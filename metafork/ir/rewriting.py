@@ -28,7 +28,7 @@ from metafork.ir.program import (
     Program,
     Stmt,
     Var,
-    expressions_of,
+    parts_of,
     subexpressions,
     walk_expression,
     walk_statements,
@@ -117,12 +117,11 @@ def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
                 names.update(loop.var for loop in threads)
             case _:
                 pass
-        for expr in expressions_of(stmt):
-            for part in walk_expression(expr):
-                if isinstance(part, Var):
-                    names.add(part.name)
-                elif isinstance(part, Element):
-                    names.add(part.array)
+    for part in parts_of(body):
+        if isinstance(part, Var):
+            names.add(part.name)
+        elif isinstance(part, Element):
+            names.add(part.array)
     return frozenset(names)
 
 

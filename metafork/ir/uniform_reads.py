@@ -8,7 +8,7 @@ array of the thread.  The variable of such a loop does not: the threads that sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from metafork.ir.program import (
     Assign,
@@ -23,7 +23,7 @@ from metafork.ir.program import (
     Stmt,
     Var,
     While,
-    expressions_of,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -39,16 +39,10 @@ def reads_by_thread(body: tuple[Stmt, ...], names: Collection[str]) -> dict[str,
         size = len(search.varying)
         search.body(body)
     found: dict[str, Element] = {}
-    for stmt in walk_statements(body):
-        for part in _parts(stmt):
-            if isinstance(part, Element) and part.array in names and any(map(search.varies, part.indices)):
-                found.setdefault(part.array, part)
+    for part in parts_of(body):
+        if isinstance(part, Element) and part.array in names and any(map(search.varies, part.indices)):
+            found.setdefault(part.array, part)
     return found
-
-
-def _parts(stmt: Stmt) -> Iterator[Expr]:
-    for expr in expressions_of(stmt):
-        yield from walk_expression(expr)
 
 
 class _Search(Visitor):

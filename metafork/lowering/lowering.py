@@ -57,6 +57,7 @@ from metafork.ir.program import (
     Var,
     binary,
     expressions_of,
+    parts_of,
     unary,
     walk_expression,
     walk_statements,
@@ -158,7 +159,7 @@ class _Lowering(Struct):
             for stmt in walk_statements(body)
             if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
         }
-        parts = _parts(body)
+        parts = list(parts_of(body))
         used = {part.name for part in parts if isinstance(part, Var)}
         read = {part.array for part in parts if isinstance(part, Element)}
         with_offsets = _with_offsets(parts)
@@ -376,11 +377,6 @@ def _names(program: Program) -> set[str]:
         if array is not None:
             names.add(array.name)
     return names
-
-
-def _parts(body: tuple[Stmt, ...]) -> list[Expr]:
-    """Return all expressions of a body, with everything below them."""
-    return [part for stmt in walk_statements(body) for expr in expressions_of(stmt) for part in walk_expression(expr)]
 
 
 def _with_offsets(parts: Sequence[Expr]) -> set[str]:
