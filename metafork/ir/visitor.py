@@ -282,12 +282,17 @@ class Rewriter(_Walk):
     def loop(self, node: For) -> Stmt | Body:
         """Return a ``for``, rewritten."""
         around, self.scope = self.scope, self.inner()
-        init = None if node.init is None else self.statement(node.init)
+        init = self._head(node.init)
         condition = None if node.condition is None else self.expression(node.condition)
         body = self.body(node.body)
-        step = None if node.step is None else self.statement(node.step)
+        step = self._head(node.step)
         self.scope = around
         return changed(node, init=init, condition=condition, body=body, step=step)
+
+    def _head(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
+        new = None if stmt is None else self.statement(stmt)
+        assert new is None or isinstance(new, Declare | Assign)
+        return new
 
     def repeat(self, node: While) -> Stmt | Body:
         """Return a ``while``, rewritten."""
