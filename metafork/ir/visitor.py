@@ -7,7 +7,8 @@ does not define visits the children, in the order in which they are evaluated: a
 then the target; ``init``, condition, body, step.  The extents of arrays and of thread loops are visited too, by
 ``extent``.
 
-``element`` is called behind the indices and is told its number: elements are counted from 0 in that order.
+``element`` is called behind the indices and is told its number: elements are counted from 0 in that order
+(a pass that uses numbers visits all expressions).
 
 ``scope`` is what a pass keeps of where it is.  Each body, loop and phase has its own, which ``inner`` makes of the one
 around it: a pass assigns ``self.scope`` as it likes, and behind the body the outer one is back.  ``declared`` is called
@@ -24,61 +25,36 @@ from typing import Any, ClassVar, TypeVar, assert_never
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.node import Node
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Phase,
-    PrivateArray,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    subexpressions,
-)
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 N = TypeVar("N", bound=Node)
 T = TypeVar("T")
 
 _EXPRESSIONS = {
-    IntConst: "constant",
-    FloatConst: "constant",
-    Var: "variable",
-    Unary: "unary",
-    Binary: "binary",
-    Conditional: "conditional",
-    Cast: "cast",
-    Call: "call",
-    Element: "_element",
+    ir.IntConst: "constant",
+    ir.FloatConst: "constant",
+    ir.Var: "variable",
+    ir.Unary: "unary",
+    ir.Binary: "binary",
+    ir.Conditional: "conditional",
+    ir.Cast: "cast",
+    ir.Call: "call",
+    ir.Element: "_element",
 }
 _STATEMENTS = {
-    Declare: "declare",
-    Assign: "assign",
-    If: "branch",
-    For: "loop",
-    While: "repeat",
-    Break: "jump",
-    Continue: "jump",
-    BlockArray: "array",
-    PrivateArray: "array",
-    Phase: "phase",
-    Barrier: "barrier",
+    ir.Declare: "declare",
+    ir.Assign: "assign",
+    ir.If: "branch",
+    ir.For: "loop",
+    ir.While: "repeat",
+    ir.Break: "jump",
+    ir.Continue: "jump",
+    ir.BlockArray: "array",
+    ir.PrivateArray: "array",
+    ir.Phase: "phase",
+    ir.Barrier: "barrier",
 }
 
 
@@ -103,7 +79,7 @@ class _Walk:
         """Return the scope of a body, a loop or a phase that begins here."""
         return self.scope
 
-    def declared(self, name: str, node: Declare | BlockArray | PrivateArray | MetaFor) -> None:
+    def declared(self, name: str, node: ir.Declare | ir.BlockArray | ir.PrivateArray | ir.MetaFor) -> None:
         """Take note of a name that is in scope from here on."""
 
 
@@ -117,20 +93,20 @@ class Visitor(_Walk):
             self.statement(stmt)
         self.scope = around
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: ir.Stmt) -> None:
         """Visit a statement."""
         self._methods[type(stmt)](self, stmt)
 
-    def expression(self, expr: Expr) -> None:
+    def expression(self, expr: ir.Expr) -> None:
         """Visit an expression."""
         if self._looks:
             self._methods[type(expr)](self, expr)
 
-    def extent(self, expr: Expr) -> None:
+    def extent(self, expr: ir.Expr) -> None:
         """Visit an extent of an array or of a thread loop."""
         self.expression(expr)
 
-    def target(self, node: Var | Element) -> None:
+    def target(self, node: ir.Var | ir.Element) -> None:
         """Visit what is assigned."""
         self.expression(node)
 
@@ -138,38 +114,38 @@ class Visitor(_Walk):
         pass
 
     def _operation(self, node: Any) -> None:
-        for operand in subexpressions(node):
+        for operand in ir.subexpressions(node):
             self.expression(operand)
 
     constant = variable = jump = barrier = _leaf
     unary = binary = conditional = cast = call = _operation
 
-    def element(self, node: Element, number: int) -> None:
+    def element(self, node: ir.Element, number: int) -> None:
         """Visit an element; its indices were visited before."""
 
-    def _element(self, node: Element) -> None:
+    def _element(self, node: ir.Element) -> None:
         self._operation(node)
         self.elements += 1
         self.element(node, self.elements - 1)
 
-    def declare(self, node: Declare) -> None:
+    def declare(self, node: ir.Declare) -> None:
         """Visit the declaration of a scalar."""
         if node.value is not None:
             self.expression(node.value)
         self.declared(node.name, node)
 
-    def assign(self, node: Assign) -> None:
+    def assign(self, node: ir.Assign) -> None:
         """Visit an assignment."""
         self.expression(node.value)
         self.target(node.target)
 
-    def branch(self, node: If) -> None:
+    def branch(self, node: ir.If) -> None:
         """Visit an ``if``."""
         self.expression(node.condition)
         self.body(node.then)
         self.body(node.otherwise)
 
-    def loop(self, node: For) -> None:
+    def loop(self, node: ir.For) -> None:
         """Visit a ``for``."""
         around, self.scope = self.scope, self.inner()
         if node.init is not None:
@@ -181,18 +157,18 @@ class Visitor(_Walk):
             self.statement(node.step)
         self.scope = around
 
-    def repeat(self, node: While) -> None:
+    def repeat(self, node: ir.While) -> None:
         """Visit a ``while``."""
         self.expression(node.condition)
         self.body(node.body)
 
-    def array(self, node: BlockArray | PrivateArray) -> None:
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> None:
         """Visit the declaration of an array."""
         for extent in node.array.extents:
             self.extent(extent)
         self.declared(node.array.name, node)
 
-    def phase(self, node: Phase) -> None:
+    def phase(self, node: ir.Phase) -> None:
         """Visit a phase."""
         for loop in node.threads:
             self.extent(loop.extent)
@@ -212,7 +188,7 @@ class Rewriter(_Walk):
     def body(self, body: Body) -> Body:
         """Return the statements of a scope, rewritten."""
         around, self.scope = self.scope, self.inner()
-        result: list[Stmt] = []
+        result: list[ir.Stmt] = []
         for stmt in body:
             new = self.statement(stmt)
             if isinstance(new, tuple):
@@ -222,64 +198,64 @@ class Rewriter(_Walk):
         self.scope = around
         return body if len(result) == len(body) and all(map(is_, result, body)) else tuple(result)
 
-    def statement(self, stmt: Stmt) -> Stmt | Body:
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt | Body:
         """Return a statement, rewritten."""
-        new: Stmt | Body = self._methods[type(stmt)](self, stmt)
+        new: ir.Stmt | Body = self._methods[type(stmt)](self, stmt)
         return new
 
-    def expression(self, expr: Expr) -> Expr:
+    def expression(self, expr: ir.Expr) -> ir.Expr:
         """Return an expression, rewritten."""
         if not self._looks:
             return expr
-        new: Expr = self._methods[type(expr)](self, expr)
+        new: ir.Expr = self._methods[type(expr)](self, expr)
         return new
 
-    def extent(self, expr: Expr) -> Expr:
+    def extent(self, expr: ir.Expr) -> ir.Expr:
         """Return an extent of an array or of a thread loop, rewritten."""
         return self.expression(expr)
 
-    def target(self, node: Var | Element) -> Var | Element:
+    def target(self, node: ir.Var | ir.Element) -> ir.Var | ir.Element:
         """Return what is assigned, rewritten."""
         new = self.expression(node)
-        assert isinstance(new, Var | Element)
+        assert isinstance(new, ir.Var | ir.Element)
         return new
 
     def _leaf(self, node: Any) -> Any:
         return node
 
-    def _operation(self, node: Any) -> Expr:
-        return with_operands(node, [self.expression(operand) for operand in subexpressions(node)])
+    def _operation(self, node: Any) -> ir.Expr:
+        return with_operands(node, [self.expression(operand) for operand in ir.subexpressions(node)])
 
     constant = variable = jump = barrier = _leaf
     unary = binary = conditional = cast = call = _operation
 
-    def element(self, node: Element, number: int) -> Expr:
+    def element(self, node: ir.Element, number: int) -> ir.Expr:
         """Return an element, rewritten; its indices are rewritten already."""
         return node
 
-    def _element(self, node: Element) -> Expr:
+    def _element(self, node: ir.Element) -> ir.Expr:
         new = self._operation(node)
-        assert isinstance(new, Element)
+        assert isinstance(new, ir.Element)
         self.elements += 1
         return self.element(new, self.elements - 1)
 
-    def declare(self, node: Declare) -> Stmt | Body:
+    def declare(self, node: ir.Declare) -> ir.Stmt | Body:
         """Return the declaration of a scalar, rewritten."""
         value = None if node.value is None else self.expression(node.value)
         self.declared(node.name, node)
-        return node if value is node.value else Declare(node.name, node.type, value, node.span)
+        return node if value is node.value else ir.Declare(node.name, node.type, value, node.span)
 
-    def assign(self, node: Assign) -> Stmt | Body:
+    def assign(self, node: ir.Assign) -> ir.Stmt | Body:
         """Return an assignment, rewritten."""
         value = self.expression(node.value)
         return changed(node, value=value, target=self.target(node.target))
 
-    def branch(self, node: If) -> Stmt | Body:
+    def branch(self, node: ir.If) -> ir.Stmt | Body:
         """Return an ``if``, rewritten."""
         condition = self.expression(node.condition)
         return changed(node, condition=condition, then=self.body(node.then), otherwise=self.body(node.otherwise))
 
-    def loop(self, node: For) -> Stmt | Body:
+    def loop(self, node: ir.For) -> ir.Stmt | Body:
         """Return a ``for``, rewritten."""
         around, self.scope = self.scope, self.inner()
         init = self._head(node.init)
@@ -289,22 +265,22 @@ class Rewriter(_Walk):
         self.scope = around
         return changed(node, init=init, condition=condition, body=body, step=step)
 
-    def _head(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
+    def _head(self, stmt: ir.Declare | ir.Assign | None) -> ir.Declare | ir.Assign | None:
         new = None if stmt is None else self.statement(stmt)
-        assert new is None or isinstance(new, Declare | Assign)
+        assert new is None or isinstance(new, ir.Declare | ir.Assign)
         return new
 
-    def repeat(self, node: While) -> Stmt | Body:
+    def repeat(self, node: ir.While) -> ir.Stmt | Body:
         """Return a ``while``, rewritten."""
         return changed(node, condition=self.expression(node.condition), body=self.body(node.body))
 
-    def array(self, node: BlockArray | PrivateArray) -> Stmt | Body:
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> ir.Stmt | Body:
         """Return the declaration of an array, rewritten."""
         array = changed(node.array, extents=same(map(self.extent, node.array.extents), node.array.extents))
         self.declared(array.name, node)
         return changed(node, array=array)
 
-    def phase(self, node: Phase) -> Stmt | Body:
+    def phase(self, node: ir.Phase) -> ir.Stmt | Body:
         """Return a phase, rewritten."""
         threads = same((changed(loop, extent=self.extent(loop.extent)) for loop in node.threads), node.threads)
         around, self.scope = self.scope, self.inner()
@@ -329,27 +305,27 @@ def same(new: Iterable[T], old: tuple[T, ...]) -> tuple[T, ...]:
     return old if all(map(is_, made, old)) else made
 
 
-def with_operands(expr: Expr, operands: Sequence[Expr]) -> Expr:
+def with_operands(expr: ir.Expr, operands: Sequence[ir.Expr]) -> ir.Expr:
     """Return ``expr`` with other direct operands, as many as it has; itself where they are the same objects."""
-    old = subexpressions(expr)
+    old = ir.subexpressions(expr)
     if len(old) != len(operands):
         raise ValueError(f"{len(operands)} operands for {expr}")
     if all(map(is_, operands, old)):
         return expr
     match expr:
-        case Binary():
-            return Binary(expr.op, operands[0], operands[1], expr.type, expr.span)
-        case Element():
-            return Element(expr.array, tuple(operands), expr.type, expr.span, expr.part)
-        case Cast():
-            return Cast(expr.type, operands[0], expr.span)
-        case Unary():
-            return Unary(expr.op, operands[0], expr.type, expr.span)
-        case Call():
-            return Call(expr.name, tuple(operands), expr.type, expr.span)
-        case Conditional():
-            return Conditional(operands[0], operands[1], operands[2], expr.type, expr.span)
-        case IntConst() | FloatConst() | Var():
+        case ir.Binary():
+            return ir.Binary(expr.op, operands[0], operands[1], expr.type, expr.span)
+        case ir.Element():
+            return ir.Element(expr.array, tuple(operands), expr.type, expr.span, expr.part)
+        case ir.Cast():
+            return ir.Cast(expr.type, operands[0], expr.span)
+        case ir.Unary():
+            return ir.Unary(expr.op, operands[0], expr.type, expr.span)
+        case ir.Call():
+            return ir.Call(expr.name, tuple(operands), expr.type, expr.span)
+        case ir.Conditional():
+            return ir.Conditional(operands[0], operands[1], operands[2], expr.type, expr.span)
+        case ir.IntConst() | ir.FloatConst() | ir.Var():
             return expr
         case _:
             assert_never(expr)
