@@ -38,17 +38,15 @@ from metafork.ir.program import (
     Declare,
     Element,
     Expr,
-    FloatConst,
     For,
     If,
-    IntConst,
     Phase,
     PrivateArray,
     Stmt,
-    Unary,
     Var,
     While,
     expressions_of,
+    subexpressions,
     walk_expression,
     walk_statements,
 )
@@ -334,16 +332,9 @@ class KernelWalk(ABC):
             case Conditional(condition=condition, then=then, otherwise=otherwise):
                 branches = self._expression(then), self._expression(otherwise)
                 return self._expression(condition) + self._greater(*branches) + self.operation(expr)
-            case Binary(left=left, right=right):
-                return self._expression(left) + self._expression(right) + self.operation(expr)
-            case Unary(operand=operand) | Cast(operand=operand):
-                return self._expression(operand) + self.operation(expr)
-            case Call(arguments=arguments):
-                return self._sum(arguments) + self.operation(expr)
-            case IntConst() | FloatConst() | Var():
-                return ZERO
             case _:
-                assert_never(expr)
+                operands = subexpressions(expr)
+                return self._sum(operands) + self.operation(expr) if operands else ZERO
 
 
 def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomial, Polynomial]:

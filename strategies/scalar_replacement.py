@@ -30,11 +30,11 @@ element sees its updates in the same order as before, and results are the same b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import ClassVar
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
@@ -64,7 +64,7 @@ from metafork.ir.program import (
     Version,
     While,
     expressions_of,
-    walk_expression,
+    parts_of,
     walk_statements,
 )
 from metafork.ir.rewriting import (
@@ -76,9 +76,8 @@ from metafork.ir.rewriting import (
     substitute,
     variables,
 )
+from metafork.ir.visitor import Body, Rewriter
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
-
-Body = tuple[Stmt, ...]
 
 
 class ScalarReplacement(Strategy, frozen=True):
@@ -99,10 +98,10 @@ class ScalarReplacement(Strategy, frozen=True):
 def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
     """Return the program with scalars, as a version without IR strategies."""
     try:
-        rewriter = _Rewriter.of(program, analyses)
+        rewriter = _Keeping.of(program, analyses)
     except UnknownSizeError as reason:
         return NotApplied(str(reason), program.span)
-    body = rewriter.block(program.body)
+    body = rewriter.body(program.body)
     names = tuple(dict.fromkeys(remark.subject for remark in rewriter.kept))
     missed = (remark for remark in rewriter.missed if remark.subject not in names)
     remarks = tuple(dict.fromkeys((*rewriter.kept, *missed)))
@@ -139,18 +138,22 @@ class _Counted(Struct, frozen=True):
         return substitute(self.condition, {self.var: self.low})
 
 
-class _Rewriter(Struct):
+class _Keeping(Rewriter):
     """Rewrites one program; ``arrays`` are those looked at, ``kept`` and ``missed`` say what was done and what not."""
 
     scope: Scope
-    prover: Prover
-    arrays: Mapping[str, Array]
-    taken: set[str]
-    kept: list[Remark] = field(default_factory=list)
-    missed: list[Remark] = field(default_factory=list)
+
+    def __init__(self, scope: Scope, prover: Prover, arrays: Mapping[str, Array], taken: set[str]) -> None:
+        self.scope = scope
+        self.prover = prover
+        self.arrays = arrays
+        self.taken = taken
+        self.kept: list[Remark] = []
+        self.missed: list[Remark] = []
+        self._in_phase = False
 
     @staticmethod
-    def of(program: Program, analyses: Analyses) -> _Rewriter:
+    def of(program: Program, analyses: Analyses) -> _Keeping:
         memory = block_memory(program, analyses)
         near = {*program.mapping.cached, *program.mapping.transposed}
         near |= {window.array.name for path in memory.paths for window in path.private}
@@ -159,38 +162,22 @@ class _Rewriter(Struct):
         for stmt in walk_statements(program.body):
             if isinstance(stmt, Declare):  # what hides a parameter is not known
                 scope.values.pop(stmt.name, None)
-        return _Rewriter(
+        return _Keeping(
             scope,
             analyses.prover(memory.facts.constraints, memory.facts.derived),
             {array.name: array for array in program.arrays if array.name not in near},
             set(names_of(program)),
         )
 
-    def block(self, body: Body) -> Body:
-        """Rewrite the phases of block-level code."""
-        return tuple(self._below(stmt, self.block) for stmt in body)
+    def phase(self, node: Phase) -> Stmt | Body:
+        self._in_phase = True
+        new = super().phase(node)
+        self._in_phase = False
+        return new
 
-    def thread(self, body: Body) -> Body:
-        """Rewrite the loops of thread code."""
-        result: list[Stmt] = []
-        for stmt in body:
-            result += self._loop(stmt) if isinstance(stmt, For) else [self._below(stmt, self.thread)]
-        return tuple(result)
-
-    def _below(self, stmt: Stmt, rewrite: Callable[[Body], Body]) -> Stmt:
-        match stmt:
-            case Phase(body=body):
-                return replace(stmt, body=self.thread(body))
-            case If(then=then, otherwise=otherwise):
-                return replace(stmt, then=rewrite(then), otherwise=rewrite(otherwise))
-            case For(body=body) | While(body=body):
-                return replace(stmt, body=rewrite(body))
-            case _:
-                return stmt
-
-    def _loop(self, loop: For) -> list[Stmt]:
-        kept = self._kept(loop) or self._interchanged(loop)
-        return [self._below(loop, self.thread)] if kept is None else kept
+    def loop(self, node: For) -> Stmt | Body:
+        kept = self._kept(node) or self._interchanged(node) if self._in_phase else None
+        return super().loop(node) if kept is None else tuple(kept)
 
     # Scalars.
 
@@ -221,7 +208,7 @@ class _Rewriter(Struct):
             self.kept.append(self._remark(array, True, reason, place))
         if not after:
             return None
-        code: list[Stmt] = [*before, replace(loop, body=self.thread(body)), *after]
+        code: list[Stmt] = [*before, replace(loop, body=self.body(body)), *after]
         if self._runs(counted):
             return code
         return [If(counted.runs, tuple(code))]
@@ -397,13 +384,7 @@ def _one_place(body: Body, array: str, inside: frozenset[str]) -> Element | None
             value = substitute(stmt.value, known)
             if names.count(stmt.name) == 1 and stmt.name not in assigned and stmt.value.type is stmt.type:
                 known[stmt.name] = value
-    places = {
-        substitute(part, known)
-        for stmt in walk_statements(body)
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element) and part.array == array
-    }
+    places = {substitute(part, known) for part in parts_of(body) if isinstance(part, Element) and part.array == array}
     if len(places) != 1:
         return None
     (place,) = places

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 
 from comprehensive.emit.identifiers import safe_identifiers
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Array, Assign, Element, Program, Slot, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import (
+    Array,
+    Assign,
+    Element,
+    Program,
+    Slot,
+    parts_of,
+    walk_statements,
+)
 
 
 class Signature(Struct, frozen=True):
@@ -127,11 +135,5 @@ def written_arrays(program: Program) -> frozenset[str]:
 
 def touched_arrays(program: Program) -> frozenset[str]:
     """Return the names of the arrays that the program reads or writes, and of those that they are views of."""
-    named = frozenset(
-        part.array
-        for stmt in walk_statements(program.body)
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element)
-    )
+    named = frozenset(part.array for part in parts_of(program.body) if isinstance(part, Element))
     return _with_wholes(program, named)

@@ -15,21 +15,14 @@ from metafork.ir.atomic_updates import OPERATORS, kind
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import (
     Assign,
-    Binary,
     Call,
-    Cast,
-    Conditional,
     Declare,
     Element,
     Expr,
-    For,
-    If,
     IntConst,
-    Stmt,
-    Unary,
     Var,
-    While,
 )
+from metafork.ir.visitor import Rewriter
 
 LONG = ScalarType.LONG_LONG
 ENTRY = "metafork_entered"
@@ -38,54 +31,31 @@ ENTRY = "metafork_entered"
 
 def instrumented(kernel: Kernel) -> Kernel:
     """Return the kernel with every access to global and shared memory announced."""
-    rewriting = _Rewriting({memory.name: memory.space for memory in kernel.memories})
+    rewriting = _Announcing({memory.name: memory.space for memory in kernel.memories})
     entry = Declare(ENTRY, ScalarType.INT, Call("METAFORK_ENTERS", (), ScalarType.INT))
     return replace(kernel, body=(entry, *rewriting.body(kernel.body)))
 
 
-class _Rewriting:
+class _Announcing(Rewriter):
     def __init__(self, spaces: Mapping[str, Space]) -> None:
         self._spaces = spaces
 
-    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self._stmt(stmt) for stmt in body)
-
-    def _stmt(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case Declare(value=value) if value is not None:
-                return replace(stmt, value=self._expr(value))
-            case Assign():
-                return self._assign(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return replace(
-                    stmt, condition=self._expr(condition), then=self.body(then), otherwise=self.body(otherwise)
-                )
-            case For(init=init, condition=condition, step=step, body=inner):
-                first = self._stmt(init) if init is not None else None
-                last = self._assign(step) if step is not None else None
-                assert first is None or isinstance(first, Declare | Assign)
-                return For(first, None if condition is None else self._expr(condition), last, self.body(inner))
-            case While(condition=condition, body=inner):
-                return replace(stmt, condition=self._expr(condition), body=self.body(inner))
-            case _:
-                return stmt
-
-    def _assign(self, stmt: Assign) -> Assign:
-        target = stmt.target
-        if self._is_copy(stmt):
+    def assign(self, node: Assign) -> Assign:
+        target = node.target
+        if self._is_copy(node):
             assert isinstance(target, Element)
-            assert isinstance(stmt.value, Element)
-            source = self._element(stmt.value, "METAFORK_COPIES")
+            assert isinstance(node.value, Element)
+            source = self._announced(node.value, "METAFORK_COPIES")
             # One that takes its time is as good as one that does not: results say what is read too early.
-            return replace(stmt, target=self._element(target, "METAFORK_TAKES"), value=source, asynchronous=False)
-        value = self._expr(stmt.value)
+            return replace(node, target=self._announced(target, "METAFORK_TAKES"), value=source, asynchronous=False)
+        value = self.expression(node.value)
         if isinstance(target, Var):
-            return replace(stmt, value=value)
-        if stmt.atomic:
-            number = IntConst(OPERATORS.index(kind(stmt)) + 1)
-            return replace(stmt, target=self._element(target, "METAFORK_ATOMICS", number), value=value)
+            return replace(node, value=value)
+        if node.atomic:
+            number = IntConst(OPERATORS.index(kind(node)) + 1)
+            return replace(node, target=self._announced(target, "METAFORK_ATOMICS", number), value=value)
         return replace(
-            stmt, target=self._element(target, "METAFORK_UPDATES" if stmt.op else "METAFORK_WRITES"), value=value
+            node, target=self._announced(target, "METAFORK_UPDATES" if node.op else "METAFORK_WRITES"), value=value
         )
 
     def _is_copy(self, stmt: Assign) -> bool:
@@ -98,26 +68,12 @@ class _Rewriting:
             and self._spaces.get(stmt.value.array) is Space.GLOBAL
         )
 
-    def _element(self, element: Element, how: str, *more: Expr) -> Element:
-        index = self._expr(element.indices[0])
+    def _announced(self, element: Element, how: str, *more: Expr) -> Element:
+        index = self.expression(element.indices[0])
         if self._spaces.get(element.array, Space.PRIVATE) in (Space.PRIVATE, Space.CONSTANT):
             return replace(element, indices=(index,))
         place = Call(how, (Var(element.array, element.type), index, *more), LONG)
         return replace(element, indices=(place,), part=None)  # each element by itself
 
-    def _expr(self, expr: Expr) -> Expr:
-        match expr:
-            case Element():
-                return self._element(expr, "METAFORK_READS")
-            case Unary(operand=operand) | Cast(operand=operand):
-                return replace(expr, operand=self._expr(operand))
-            case Binary(left=left, right=right):
-                return replace(expr, left=self._expr(left), right=self._expr(right))
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
-                return replace(
-                    expr, condition=self._expr(condition), then=self._expr(then), otherwise=self._expr(otherwise)
-                )
-            case Call(arguments=arguments):
-                return replace(expr, arguments=tuple(self._expr(argument) for argument in arguments))
-            case _:
-                return expr
+    def expression(self, expr: Expr) -> Expr:
+        return self._announced(expr, "METAFORK_READS") if isinstance(expr, Element) else super().expression(expr)

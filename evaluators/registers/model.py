@@ -35,7 +35,7 @@ from evaluators.registers.reading import read_code
 from evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
-from metafork.ir.program import Element, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Element, parts_of
 from metafork.llvm.leaf_ptx import covering_first, shuffle_options
 from metafork.llvm.optimized import Forgetful, Memory, emitted, kernel_ir, leaf_ir, optimized
 from metafork.llvm.ptx_target import parsed, ptx_of, run_pipeline
@@ -121,10 +121,7 @@ def _in_order_of_use(kernel: Kernel) -> Kernel:
 
     Two schedules that swap their arrays then have one IR.
     """
-    parts = (
-        part for stmt in walk_statements(kernel.body) for one in expressions_of(stmt) for part in walk_expression(one)
-    )
-    used = list(dict.fromkeys(part.array for part in parts if isinstance(part, Element)))
+    used = list(dict.fromkeys(part.array for part in parts_of(kernel.body) if isinstance(part, Element)))
     place = {name: number for number, name in enumerate(used)}
     memories = sorted(kernel.memories, key=lambda memory: place.get(memory.name, len(used)))
     return replace(kernel, memories=tuple(memories))

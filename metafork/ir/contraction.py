@@ -20,35 +20,25 @@ bits, wherever it runs.  Nothing else is ever contracted.
 from __future__ import annotations
 
 import re
-from typing import assert_never
 
 from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
-    Barrier,
     Binary,
-    BlockArray,
-    Break,
     Call,
     Cast,
-    Continue,
-    Declare,
     Expr,
-    For,
-    If,
-    Phase,
-    PrivateArray,
     Program,
     Stmt,
     Unary,
-    While,
     binary,
     unary,
 )
-from metafork.ir.rewriting import map_body, map_expression, names_of
+from metafork.ir.rewriting import names_of
 from metafork.ir.translation_unit import Schedule, TranslationUnit
+from metafork.ir.visitor import Body, Rewriter
 
 
 class NameTakenError(ValueError):
@@ -85,13 +75,23 @@ def _check_names(unit: TranslationUnit, schedule: Schedule) -> None:
 
 def contracted(program: Program) -> Program:
     """Return the program with its sums of products fused."""
-    return replace(program, body=map_body(_updates(program.body), _fused))
+    return replace(program, body=_Contraction().body(program.body))
 
 
-def _fused(expr: Expr) -> Expr | None:
-    """Fuse a sum, and what stands in its operands; ``None`` for any other expression."""
-    call = _sum_of_a_product(expr)
-    return None if call is None else replace(call, arguments=tuple(map_expression(a, _fused) for a in call.arguments))
+class _Contraction(Rewriter):
+    def binary(self, node: Binary) -> Expr:
+        fused = _sum_of_a_product(node)
+        return super().binary(node) if fused is None else self.call(fused)
+
+    def assign(self, node: Assign) -> Stmt | Body:
+        if node.op in ("+", "-"):
+            total = binary(node.op, node.target, node.value, node.span)
+            if _sum_of_a_product(total) is not None:
+                node = replace(node, op="", value=total)
+        return super().assign(node)
+
+    def extent(self, expr: Expr) -> Expr:
+        return expr
 
 
 def _sum_of_a_product(expr: Expr) -> Call | None:
@@ -123,32 +123,3 @@ def _signed(expr: Expr, type_: ScalarType, negative: bool) -> Expr:
     if not negative:
         return expr
     return unary("-", expr if expr.type is type_ else Cast(type_, expr), expr.span)
-
-
-def _updates(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Write ``z += x * y`` out where the sum is fused."""
-
-    def one(stmt: Stmt) -> Stmt:
-        match stmt:
-            case Assign():
-                return update(stmt)
-            case If(then=then, otherwise=otherwise):
-                return replace(stmt, then=_updates(then), otherwise=_updates(otherwise))
-            case For(init=init, step=step, body=inner):
-                first = update(init) if isinstance(init, Assign) else init
-                return replace(stmt, init=first, step=None if step is None else update(step), body=_updates(inner))
-            case While(body=inner) | Phase(body=inner):
-                return replace(stmt, body=_updates(inner))
-            case Declare() | BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
-                return stmt
-            case _:
-                assert_never(stmt)
-
-    def update(stmt: Assign) -> Assign:
-        if stmt.op in ("+", "-"):
-            total = binary(stmt.op, stmt.target, stmt.value, stmt.span)
-            if _sum_of_a_product(total) is not None:
-                return replace(stmt, op="", value=total)
-        return stmt
-
-    return tuple(one(stmt) for stmt in body)

@@ -6,19 +6,14 @@ from collections.abc import Iterable
 
 from metafork.ir.program import (
     Assign,
-    BlockArray,
     Conditional,
     Declare,
     Element,
     Expr,
     For,
-    If,
     MetaFor,
-    Phase,
-    PrivateArray,
     Stmt,
     Var,
-    While,
     expressions_of,
     walk_expression,
     walk_statements,
@@ -32,21 +27,16 @@ def control_names(grid: Iterable[MetaFor], body: tuple[Stmt, ...]) -> set[str]:
     for statement in walk_statements(body):
         deciding: list[Expr] = []
         match statement:
-            case Declare(name=name, value=value):
+            case Declare(name=name, value=value) | Assign(target=Var(name=name), value=value):
                 if value is not None:
                     feeds.setdefault(name, set()).update(part.name for part in variables_of(value))
-            case Assign(target=target, value=value):
-                if isinstance(target, Var):
-                    feeds.setdefault(target.name, set()).update(part.name for part in variables_of(value))
-            case If(condition=condition) | While(condition=condition):
-                deciding.append(condition)
-            case For(init=init, condition=test, step=step):
-                deciding += [part for one in (init, step) if one is not None for part in expressions_of(one)]
-                deciding += [] if test is None else [test]
-            case Phase() | BlockArray() | PrivateArray():
-                deciding += expressions_of(statement)
-            case _:
+            case For(init=init, step=step):
+                heads = [one for one in (init, statement, step) if one is not None]
+                deciding += [part for one in heads for part in expressions_of(one)]
+            case Assign():
                 pass
+            case _:
+                deciding += expressions_of(statement)
         for expression in expressions_of(statement):
             for part in walk_expression(expression):
                 if isinstance(part, Element):

@@ -191,7 +191,8 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
     _distinct(f"{program.name}: the mapping", [*mapping.cached, *mapping.transposed])
     _distinct(f"{program.name}: layouts", [name for name, _ in mapping.layouts])
     missing = {*mapping.cached, *mapping.transposed} - arrays.keys()
-    missing |= {name for name, _ in mapping.layouts} - {*mapping.cached, *_block_arrays(program.body)}
+    own = {stmt.array.name for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)}
+    missing |= {name for name, _ in mapping.layouts} - {*mapping.cached, *own}
     if missing:
         raise InvariantError(f"{program.name}: the mapping names {', '.join(sorted(missing))}, which is not there")
     if mapping.striding is not None and mapping.striding < 1:
@@ -232,21 +233,6 @@ def has_columns(program: Program) -> bool:
 
 def _counts_int(loop: MetaFor) -> bool:
     return loop.type is ScalarType.INT and loop.extent.type is ScalarType.INT
-
-
-def _block_arrays(body: Iterable[Stmt]) -> set[str]:
-    found: set[str] = set()
-    for stmt in body:
-        match stmt:
-            case BlockArray(array=array):
-                found.add(array.name)
-            case If(then=then, otherwise=otherwise):
-                found |= _block_arrays((*then, *otherwise))
-            case For(body=inner) | While(body=inner):
-                found |= _block_arrays(inner)
-            case _:
-                pass
-    return found
 
 
 class _Scope(Struct, frozen=True):

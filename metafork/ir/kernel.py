@@ -35,9 +35,7 @@ from metafork.ir.program import (
     FloatConst,
     IntConst,
     Stmt,
-    expressions_of,
-    walk_expression,
-    walk_statements,
+    parts_of,
 )
 
 SHUFFLE = "METAFORK_SHUFFLE"
@@ -141,10 +139,7 @@ class Kernel(Struct, frozen=True):
     @property
     def aligned(self) -> bool:
         """Whether the kernel asks where its memories begin."""
-        expressions = (expr for stmt in walk_statements(self.body) for expr in expressions_of(stmt))
-        return any(
-            isinstance(part, Call) and part.name == ALIGNED for expr in expressions for part in walk_expression(expr)
-        )
+        return any(isinstance(part, Call) and part.name == ALIGNED for part in parts_of(self.body))
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""

@@ -19,7 +19,7 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -462,6 +462,13 @@ def _walk_into(body: tuple[Stmt, ...], found: list[Stmt]) -> None:
                 _walk_into(inner, found)
             case _:
                 pass
+
+
+def parts_of(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """Yield every expression of a body with everything below it, statement by statement in textual order."""
+    for stmt in walk_statements(body):
+        for expr in expressions_of(stmt):
+            yield from walk_expression(expr)
 
 
 def expressions_of(stmt: Stmt) -> tuple[Expr, ...]:

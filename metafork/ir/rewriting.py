@@ -6,71 +6,37 @@ which names are about, a fresh one, and a substitution that neither captures nor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from operator import is_
-from typing import assert_never
 
 from msgspec.structs import replace
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
-    Array,
+    INT,
     Assign,
-    Barrier,
     Binary,
     BlockArray,
-    Break,
-    Call,
     Cast,
-    Conditional,
-    Continue,
     Declare,
     Element,
     Expr,
     FloatConst,
-    For,
-    If,
     IntConst,
-    MetaFor,
     Phase,
     PrivateArray,
     Program,
     Stmt,
-    Unary,
     Var,
-    While,
-    expressions_of,
+    parts_of,
     subexpressions,
     walk_expression,
     walk_statements,
 )
+from metafork.ir.visitor import Rewriter, changed, same
+from metafork.ir.visitor import with_operands as with_operands
 
 _LEAVES = (Var, IntConst, FloatConst)
-
-
-def with_operands(expr: Expr, operands: Sequence[Expr]) -> Expr:
-    """Return ``expr`` with other direct operands, as many as it has; itself where they are the same objects."""
-    old = subexpressions(expr)
-    if len(old) != len(operands):
-        raise ValueError(f"{len(operands)} operands for {expr}")
-    if all(map(is_, operands, old)):
-        return expr
-    match expr:
-        case Binary():
-            return Binary(expr.op, operands[0], operands[1], expr.type, expr.span)
-        case Element():
-            return Element(expr.array, tuple(operands), expr.type, expr.span, expr.part)
-        case Cast():
-            return Cast(expr.type, operands[0], expr.span)
-        case Unary():
-            return Unary(expr.op, operands[0], expr.type, expr.span)
-        case Call():
-            return Call(expr.name, tuple(operands), expr.type, expr.span)
-        case Conditional():
-            return Conditional(operands[0], operands[1], operands[2], expr.type, expr.span)
-        case IntConst() | FloatConst() | Var():
-            return expr
-        case _:
-            assert_never(expr)
 
 
 def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
@@ -93,50 +59,18 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
 def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tuple[Stmt, ...]:
     """Return a body with ``map_expression`` applied to its expressions and targets; extents of loops stay."""
+    return _Mapping(change).body(body)
 
-    def mapped(expr: Expr) -> Expr:
-        return map_expression(expr, change)
 
-    def one(stmt: Stmt) -> Stmt:
-        match stmt:
-            case Declare(value=value):
-                new = None if value is None else mapped(value)
-                return stmt if new is value else Declare(stmt.name, stmt.type, new, stmt.span)
-            case Assign():
-                return assignment(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return replace(
-                    stmt,
-                    condition=mapped(condition),
-                    then=map_body(then, change),
-                    otherwise=map_body(otherwise, change),
-                )
-            case For(init=init, condition=condition, step=step, body=inner):
-                first = init
-                if isinstance(init, Assign):
-                    first = assignment(init)
-                elif init is not None and init.value is not None:
-                    first = replace(init, value=mapped(init.value))
-                test = None if condition is None else mapped(condition)
-                again = None if step is None else assignment(step)
-                return replace(stmt, init=first, condition=test, step=again, body=map_body(inner, change))
-            case While(condition=condition, body=inner):
-                return replace(stmt, condition=mapped(condition), body=map_body(inner, change))
-            case Phase(body=inner):
-                return replace(stmt, body=map_body(inner, change))
-            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
-                return stmt
-            case _:
-                assert_never(stmt)
+class _Mapping(Rewriter):
+    def __init__(self, change: Callable[[Expr], Expr | None]) -> None:
+        self._change = change
 
-    def assignment(stmt: Assign) -> Assign:
-        target, value = mapped(stmt.target), mapped(stmt.value)
-        if target is stmt.target and value is stmt.value:
-            return stmt
-        assert isinstance(target, Var | Element)
-        return replace(stmt, target=target, value=value)
+    def expression(self, expr: Expr) -> Expr:
+        return map_expression(expr, self._change)
 
-    return tuple(one(stmt) for stmt in body)
+    def extent(self, expr: Expr) -> Expr:
+        return expr
 
 
 def variables(expr: Expr) -> frozenset[str]:
@@ -183,12 +117,11 @@ def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
                 names.update(loop.var for loop in threads)
             case _:
                 pass
-        for expr in expressions_of(stmt):
-            for part in walk_expression(expr):
-                if isinstance(part, Var):
-                    names.add(part.name)
-                elif isinstance(part, Element):
-                    names.add(part.array)
+    for part in parts_of(body):
+        if isinstance(part, Var):
+            names.add(part.name)
+        elif isinstance(part, Element):
+            names.add(part.array)
     return frozenset(names)
 
 
@@ -268,77 +201,58 @@ def substitute_body(
     replacement, or of a name in ``renaming``, is renamed to a name that is not ``taken``.  Raises ``ValueError`` where
     an assigned variable is replaced by anything but a ``Var``.
     """
-    return _Substitution(set(taken) | names_in(body), renaming).body(body, dict(values))
+    return _Substitution(set(taken) | names_in(body), renaming, values).body(body)
 
 
-class _Substitution:
-    def __init__(self, taken: set[str], renaming: Set[str]) -> None:
+class _Substitution(Rewriter):
+    """Its scope is the values of the variables that are replaced there."""
+
+    scope: dict[str, Expr]
+
+    def __init__(self, taken: set[str], renaming: Set[str], values: Mapping[str, Expr]) -> None:
         self._taken = taken
         self._renaming = renaming
+        self.scope = dict(values)
 
-    def body(self, body: tuple[Stmt, ...], values: dict[str, Expr]) -> tuple[Stmt, ...]:
-        values = dict(values)
-        return tuple(self._stmt(stmt, values) for stmt in body)
+    def inner(self) -> dict[str, Expr]:
+        return dict(self.scope)
 
-    def _declared(self, name: str, values: dict[str, Expr]) -> str:
-        """Enter a declaration into ``values`` (of its scope) and return its name from here on."""
-        values.pop(name, None)
-        if name in self._renaming or any(name in variables(value) for value in values.values()):
+    def expression(self, expr: Expr) -> Expr:
+        return substitute(expr, self.scope)
+
+    def target(self, node: Var | Element) -> Var | Element:
+        new = self.expression(node)
+        if not isinstance(new, Var | Element):
+            raise ValueError(f"an assigned variable cannot become {new}")
+        return new
+
+    def _renamed(self, name: str, type_: ScalarType = INT) -> str:
+        """Enter a declaration into the scope and return its name from here on."""
+        self.scope.pop(name, None)
+        if name in self._renaming or any(name in variables(value) for value in self.scope.values()):
             new = fresh_name(name, self._taken)
             self._taken.add(new)
-            values[name] = Var(new)
+            self.scope[name] = Var(new, type_)
             return new
         return name
 
-    def _stmt(self, stmt: Stmt, values: dict[str, Expr]) -> Stmt:
-        """Rewrite one statement; ``values`` is that of the enclosing scope and follows its declarations."""
-        match stmt:
-            case Declare(name=name, type=type_, value=value):
-                # C puts the new name into scope before its initialiser, but reading it there is undefined.
-                new_value = None if value is None else substitute(value, values)
-                new_name = self._declared(name, values)
-                if new_name != name:
-                    values[name] = Var(new_name, type_)
-                return replace(stmt, name=new_name, value=new_value)
-            case Assign(target=target, value=value):
-                new_target = substitute(target, values)
-                if not isinstance(new_target, Var | Element):
-                    raise ValueError(f"an assigned variable cannot become {new_target}")
-                return replace(stmt, target=new_target, value=substitute(value, values))
-            case If(condition=condition, then=then, otherwise=otherwise):
-                return replace(
-                    stmt,
-                    condition=substitute(condition, values),
-                    then=self.body(then, values),
-                    otherwise=self.body(otherwise, values),
-                )
-            case For():
-                return self._for(stmt, dict(values))
-            case While(condition=condition, body=inner):
-                return replace(stmt, condition=substitute(condition, values), body=self.body(inner, values))
-            case BlockArray(array=array) | PrivateArray(array=array):
-                extents = tuple(substitute(extent, values) for extent in array.extents)
-                new_name = self._declared(array.name, values)
-                return replace(stmt, array=Array(new_name, array.element, extents, array.span))
-            case Phase(threads=threads, body=inner):
-                inside = dict(values)
-                loops = tuple(
-                    MetaFor(self._declared(loop.var, inside), substitute(loop.extent, values), loop.type, loop.span)
-                    for loop in threads
-                )
-                return replace(stmt, threads=loops, body=self.body(inner, inside))
-            case Break() | Continue() | Barrier():
-                return stmt
-            case _:
-                assert_never(stmt)
+    def declare(self, node: Declare) -> Declare:
+        # C puts the new name into scope before its initialiser, but reading it there is undefined.
+        value = None if node.value is None else self.expression(node.value)
+        return changed(node, value=value, name=self._renamed(node.name, node.type))
 
-    def _for(self, stmt: For, values: dict[str, Expr]) -> For:
-        init = None if stmt.init is None else self._stmt(stmt.init, values)
-        condition = None if stmt.condition is None else substitute(stmt.condition, values)
-        step = None if stmt.step is None else self._stmt(stmt.step, values)
-        assert init is None or isinstance(init, Declare | Assign)
-        assert step is None or isinstance(step, Assign)
-        return replace(stmt, init=init, condition=condition, step=step, body=self.body(stmt.body, values))
+    def array(self, node: BlockArray | PrivateArray) -> Stmt:
+        extents = same(map(self.expression, node.array.extents), node.array.extents)
+        return changed(node, array=changed(node.array, name=self._renamed(node.array.name), extents=extents))
+
+    def phase(self, node: Phase) -> Phase:
+        extents = [self.expression(loop.extent) for loop in node.threads]
+        around, self.scope = self.scope, self.inner()
+        pairs = zip(node.threads, extents, strict=True)
+        threads = same((changed(loop, var=self._renamed(loop.var), extent=e) for loop, e in pairs), node.threads)
+        body = self.body(node.body)
+        self.scope = around
+        return changed(node, threads=threads, body=body)
 
 
 def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str]) -> tuple[Stmt, ...]:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from metafork.ir.program import Assign, Declare, Element, Expr, For, If, Stmt, Var, While, walk_expression
+from metafork.ir.program import Declare, Element, Expr, Stmt, Var, walk_expression
+from metafork.ir.visitor import Visitor
 
 
 class Unread(Struct, frozen=True):
@@ -28,7 +29,7 @@ def unread(outer: Iterable[str], body: tuple[Stmt, ...]) -> Unread:
     Being the target of an assignment is no use of a scalar; it is one of a memory.
     """
     search = _Search()
-    names = {search.declare(name): name for name in outer}
+    names = {search.place(name): name for name in outer}
     search.body(body)
     return Unread(
         frozenset(name for place, name in names.items() if place not in search.read),
@@ -36,59 +37,37 @@ def unread(outer: Iterable[str], body: tuple[Stmt, ...]) -> Unread:
     )
 
 
-class _Search:
-    """Numbers the places of declaration in textual order and notes which of them are read."""
+class _Search(Visitor):
+    """Numbers the places of declaration in textual order and notes which of them are read.
+
+    Its scope is the place at which each name is declared.
+    """
 
     def __init__(self) -> None:
-        self.places: dict[str, int] = {}
+        self.scope: dict[str, int] = {}
         self.nodes: dict[int, int] = {}
         self.read: set[int] = set()
         self.count = 0
 
-    def declare(self, name: str) -> int:
+    def place(self, name: str) -> int:
         self.count += 1
-        self.places[name] = self.count
+        self.scope[name] = self.count
         return self.count
 
-    def use(self, expr: Expr) -> None:
+    def inner(self) -> dict[str, int]:
+        return dict(self.scope)
+
+    def expression(self, expr: Expr) -> None:
         for part in walk_expression(expr):
             if isinstance(part, Var):
-                self.read.add(self.places.get(part.name, 0))  # 0 is no place
+                self.read.add(self.scope.get(part.name, 0))  # 0 is no place
             elif isinstance(part, Element):
-                self.read.add(self.places.get(part.array, 0))
+                self.read.add(self.scope.get(part.array, 0))
 
-    def body(self, stmts: tuple[Stmt, ...]) -> None:
-        around = dict(self.places)
-        for stmt in stmts:
-            self.statement(stmt)
-        self.places = around
+    def target(self, node: Var | Element) -> None:
+        if isinstance(node, Element):
+            self.expression(node)
 
-    def statement(self, stmt: Stmt) -> None:
-        match stmt:
-            case Declare(name=name, value=value):
-                if value is not None:
-                    self.use(value)
-                self.nodes[self.declare(name)] = id(stmt)
-            case Assign(target=target, value=value):
-                if isinstance(target, Element):
-                    self.use(target)
-                self.use(value)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                self.use(condition)
-                self.body(then)
-                self.body(otherwise)
-            case For(init=init, condition=condition, step=step, body=inner):
-                around = dict(self.places)
-                if init is not None:
-                    self.statement(init)
-                if condition is not None:
-                    self.use(condition)
-                self.body(inner)
-                if step is not None:
-                    self.statement(step)
-                self.places = around
-            case While(condition=condition, body=inner):
-                self.use(condition)
-                self.body(inner)
-            case _:
-                pass
+    def declare(self, node: Declare) -> None:
+        super().declare(node)
+        self.nodes[self.place(node.name)] = id(node)

@@ -36,7 +36,7 @@ from metafork.ir.program import (
     Stmt,
     Var,
     binary,
-    expressions_of,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -184,14 +184,9 @@ def _straight(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
 
 
 def _sums_unsigned(body: tuple[Stmt, ...]) -> bool:
-    for stmt in walk_statements(body):
-        if isinstance(stmt, Assign) and stmt.op and _wraps(stmt.target):
-            return True
-        for expr in expressions_of(stmt):
-            for part in walk_expression(expr):
-                if isinstance(part, Binary) and part.op in _WRAPPING and _wraps(part):
-                    return True
-    return False
+    updates = (stmt for stmt in walk_statements(body) if isinstance(stmt, Assign) and stmt.op)
+    sums = (part for part in parts_of(body) if isinstance(part, Binary) and part.op in _WRAPPING)
+    return any(_wraps(stmt.target) for stmt in updates) or any(map(_wraps, sums))
 
 
 def _wraps(expr: Expr) -> bool:

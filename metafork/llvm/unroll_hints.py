@@ -17,17 +17,15 @@ from metafork.ir.program import (
     Barrier,
     Binary,
     Break,
-    Call,
     Cast,
-    Conditional,
     Element,
     Expr,
     For,
     IntConst,
-    Unary,
     Var,
     While,
     expressions_of,
+    subexpressions,
     walk_expression,
     walk_statements,
 )
@@ -76,16 +74,6 @@ def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
 
 def _operations(expr: Expr) -> int:
     """Count binary operations and accesses; what computes an index is shared by the copies or folded into offsets."""
-    match expr:
-        case Element():
-            return 1
-        case Binary(left=left, right=right):
-            return 1 + _operations(left) + _operations(right)
-        case Unary(operand=operand) | Cast(operand=operand):
-            return _operations(operand)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
-            return sum(map(_operations, (condition, then, otherwise)))
-        case Call(arguments=arguments):
-            return sum(map(_operations, arguments))
-        case _:
-            return 0
+    if isinstance(expr, Element):
+        return 1
+    return isinstance(expr, Binary) + sum(map(_operations, subexpressions(expr)))

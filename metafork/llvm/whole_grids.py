@@ -33,13 +33,11 @@ from metafork.ir.program import (
     Stmt,
     Unary,
     Var,
-    While,
     binary,
-    subexpressions,
     unary,
     walk_statements,
 )
-from metafork.ir.rewriting import map_body, with_operands
+from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.llvm.leaf_ptx import grid_loop, made
 
 _INT, _LONG = ScalarType.INT, ScalarType.LONG_LONG
@@ -53,8 +51,7 @@ def for_whole_grids(kernel: Kernel) -> Kernel:
         for stmt in walk_statements(body)
         if isinstance(stmt, Declare) and stmt.type is _LONG and made_of_offsets(stmt.value)
     }
-    short = map_body(body, lambda expr: _short(expr, offsets))
-    return replace(kernel, body=_declared(short, offsets))
+    return replace(kernel, body=_Short(offsets).body(body))
 
 
 def whole_grid_ptx(kernel: Kernel, ir_strategies: Sequence[IrStrategy], target: str) -> str | None:
@@ -94,43 +91,30 @@ def _continues(body: tuple[Stmt, ...]) -> bool:
     )
 
 
-def _short(expr: Expr, offsets: Collection[str]) -> Expr:
-    """Return an expression with offsets of type ``int``, and with the types that C gives what is made of them."""
-    match expr:
-        case Call(name=name, arguments=(index,)) if name == OFFSET:
-            inner = _short(index, offsets)
-            return inner if inner.type is _INT else Cast(_INT, inner)
-        case Var(name=name) if name in offsets:
-            return replace(expr, type=_INT)
-    parts = subexpressions(expr)
-    operands = [_short(part, offsets) for part in parts]
-    if all(new.type is old.type for new, old in zip(operands, parts, strict=True)):
-        return with_operands(expr, operands)
-    match expr:
-        case Binary(op=op, span=span):
-            return binary(op, operands[0], operands[1], span)
-        case Unary(op=op):
-            return unary(op, operands[0])
-        case _:
-            return with_operands(expr, operands)
+class _Short(Rewriter):
+    """Gives ``offsets`` and what is made of them the type ``int``, and all else the types that C then gives it."""
 
+    def __init__(self, offsets: Collection[str]) -> None:
+        self._offsets = offsets
 
-def _declared(body: tuple[Stmt, ...], offsets: Collection[str]) -> tuple[Stmt, ...]:
-    """Return a body in which these scalars are declared as ``int``."""
+    def declare(self, node: Declare) -> Stmt | Body:
+        return super().declare(replace(node, type=_INT) if node.name in self._offsets else node)
 
-    def one(stmt: Stmt) -> Stmt:
-        match stmt:
-            case Declare(name=name) if name in offsets:
-                return replace(stmt, type=_INT)
-            case If(then=then, otherwise=otherwise):
-                return replace(stmt, then=_declared(then, offsets), otherwise=_declared(otherwise, offsets))
-            case For(init=init, body=inner):
-                first = one(init) if isinstance(init, Declare | Assign) else init
-                assert first is None or isinstance(first, Declare | Assign)
-                return replace(stmt, init=first, body=_declared(inner, offsets))
-            case While(body=inner):
-                return replace(stmt, body=_declared(inner, offsets))
-            case _:
-                return stmt
+    def variable(self, node: Var) -> Var:
+        return replace(node, type=_INT) if node.name in self._offsets else node
 
-    return tuple(one(stmt) for stmt in body)
+    def call(self, node: Call) -> Expr:
+        if node.name != OFFSET:
+            return super().call(node)
+        inner = self.expression(node.arguments[0])
+        return inner if inner.type is _INT else Cast(_INT, inner)
+
+    def binary(self, node: Binary) -> Expr:
+        left, right = self.expression(node.left), self.expression(node.right)
+        if left.type is node.left.type and right.type is node.right.type:
+            return changed(node, left=left, right=right)
+        return binary(node.op, left, right, node.span)
+
+    def unary(self, node: Unary) -> Expr:
+        operand = self.expression(node.operand)
+        return changed(node, operand=operand) if operand.type is node.operand.type else unary(node.op, operand)

@@ -55,6 +55,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
+from metafork.ir.visitor import Rewriter, changed
 from metafork.lowering.ahead import unrolls
 from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
@@ -107,17 +108,13 @@ def coarsened(
 
 def rarely_run(body: Body) -> Body:
     """Return a body with its loops left as loops: what is left over of a tile pays for no code of several trips."""
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case If(then=then, otherwise=otherwise):
-                result.append(replace(stmt, then=rarely_run(then), otherwise=rarely_run(otherwise)))
-            case For(body=inner):
-                few = stmt.copies or unrolls(stmt)
-                result.append(replace(stmt, body=rarely_run(inner), copies=stmt.copies if few else ROLLED))
-            case _:
-                result.append(stmt)
-    return tuple(result)
+    return _RarelyRun().body(body)
+
+
+class _RarelyRun(Rewriter):
+    def loop(self, node: For) -> For:
+        few = node.copies or unrolls(node)
+        return changed(node, body=self.body(node.body), copies=node.copies if few else ROLLED)
 
 
 def can_run_together(body: Body, own: Set[str]) -> bool:

@@ -28,7 +28,7 @@ from metafork.ir.program import (
     IntConst,
     Stmt,
     Var,
-    expressions_of,
+    parts_of,
     walk_expression,
     walk_statements,
 )
@@ -76,10 +76,7 @@ def with_host_quotients(
 def _has_quotients(body: Body) -> bool:
     """Say whether an expression of a body is divided by another one than a constant."""
     return any(
-        isinstance(part, Binary) and part.op == "/" and not isinstance(part.right, IntConst)
-        for stmt in walk_statements(body)
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
+        isinstance(part, Binary) and part.op == "/" and not isinstance(part.right, IntConst) for part in parts_of(body)
     )
 
 

@@ -55,13 +55,14 @@ from metafork.ir.program import (
     Program,
     Stmt,
     Var,
-    While,
     binary,
     expressions_of,
+    parts_of,
     unary,
     walk_expression,
     walk_statements,
 )
+from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.path import PathLowering
@@ -158,7 +159,7 @@ class _Lowering(Struct):
             for stmt in walk_statements(body)
             if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
         }
-        parts = _parts(body)
+        parts = list(parts_of(body))
         used = {part.name for part in parts if isinstance(part, Var)}
         read = {part.array for part in parts if isinstance(part, Element)}
         with_offsets = _with_offsets(parts)
@@ -378,11 +379,6 @@ def _names(program: Program) -> set[str]:
     return names
 
 
-def _parts(body: tuple[Stmt, ...]) -> list[Expr]:
-    """Return all expressions of a body, with everything below them."""
-    return [part for stmt in walk_statements(body) for expr in expressions_of(stmt) for part in walk_expression(expr)]
-
-
 def _with_offsets(parts: Sequence[Expr]) -> set[str]:
     """Return the memories that are accessed by an ``OFFSET``."""
     found: set[str] = set()
@@ -406,59 +402,34 @@ def _without_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Drop declarations of scalars that nothing reads: indices that the offsets in a window have replaced."""
     kept: set[str] = set()
     droppable: list[tuple[str, set[str]]] = []
-    _read(body, kept, droppable)
+    stmts = walk_statements(body)
+    # The heads of loops stay as they are.
+    heads = {id(head) for stmt in stmts if isinstance(stmt, For) for head in (stmt.init, stmt.step)}
+    for stmt in stmts:
+        match stmt:
+            case Declare(name=name, value=value) if id(stmt) not in heads:
+                droppable.append((name, set() if value is None else _used_in(value)))
+            case Assign(target=Var(name=name), op=op, value=value) if id(stmt) not in heads:
+                droppable.append((name, _used_in(value) - ({name} if op else set())))
+            case _:
+                kept.update(*(_used_in(expr) for expr in expressions_of(stmt)))
     read = kept.union(*[names for _, names in droppable])
     if all(name in read for name, _ in droppable):
         return body
     while len(smaller := kept.union(*[names for name, names in droppable if name in read])) < len(read):
         read = smaller
-    return _dropped(body, read)
+    return _Dropping(read).body(body)
 
 
-def _read(body: tuple[Stmt, ...], kept: set[str], droppable: list[tuple[str, set[str]]]) -> None:
-    """Gather the scalars that statements read; for those that ``_dropped`` may drop, with the scalar that they set."""
-    for stmt in body:
-        match stmt:
-            case Declare(name=name) | Assign(target=Var(name=name)):
-                droppable.append((name, _read_by(stmt)))
-            case If(then=then, otherwise=otherwise):
-                kept |= _read_by(stmt)
-                _read(then, kept, droppable)
-                _read(otherwise, kept, droppable)
-            case For(init=init, step=step, body=inner):
-                for head in (init, stmt, step):
-                    kept |= set() if head is None else _read_by(head)
-                # The head stays as it is, and so do the scalars that it sets.
-                targets = (head.target for head in (init, step) if isinstance(head, Assign))
-                kept |= {target.name for target in targets if isinstance(target, Var)}
-                _read(inner, kept, droppable)
-            case While(body=inner):
-                kept |= _read_by(stmt)
-                _read(inner, kept, droppable)
-            case _:
-                kept |= _read_by(stmt)
+class _Dropping(Rewriter):
+    def __init__(self, read: set[str]) -> None:
+        self._read = read
 
+    def declare(self, node: Declare) -> Stmt | Body:
+        return node if node.name in self._read else ()
 
-def _read_by(stmt: Stmt) -> set[str]:
-    if isinstance(stmt, Assign) and isinstance(stmt.target, Var):
-        return _used_in(stmt.value) - ({stmt.target.name} if stmt.op else set())
-    return {name for expr in expressions_of(stmt) for name in _used_in(expr)}
+    def assign(self, node: Assign) -> Stmt | Body:
+        return node if isinstance(node.target, Element) or node.target.name in self._read else ()
 
-
-def _dropped(body: tuple[Stmt, ...], read: set[str]) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Declare(name=name):
-                if name in read:
-                    result.append(stmt)
-            case Assign(target=Var(name=name)):
-                if name in read:
-                    result.append(stmt)
-            case If(then=then, otherwise=otherwise):
-                result.append(replace(stmt, then=_dropped(then, read), otherwise=_dropped(otherwise, read)))
-            case For(body=inner) | While(body=inner):
-                result.append(replace(stmt, body=_dropped(inner, read)))
-            case _:
-                result.append(stmt)
-    return tuple(result)
+    def loop(self, node: For) -> For:
+        return changed(node, body=self.body(node.body))

@@ -10,13 +10,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import is_
-
-from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Assign, Binary, Declare, Expr, For, If, IntConst, Stmt, Var, walk_statements
+from metafork.ir.program import Assign, Binary, Declare, Expr, For, If, IntConst, Stmt, Var, While, walk_statements
 from metafork.ir.rewriting import assigned_variables, map_body, map_expression
+from metafork.ir.visitor import Rewriter, changed
 from metafork.lowering.jam import copied
 
 Body = tuple[Stmt, ...]
@@ -64,27 +62,28 @@ def _unrolled(stmt: Stmt) -> int:
 
 def without_short_loops(body: Body, taken: set[str]) -> Body:
     """Return code without its loops of few constant trips; itself where it has none."""
-    result: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case For(body=inner):
-                straight = without_short_loops(inner, taken)
-                places = places_of(stmt)
-                if not is_unrolled(places, len(walk_statements(straight))):
-                    result.append(stmt if straight is inner else replace(stmt, body=straight))
-                    continue
-                assert isinstance(stmt.init, Declare)
-                for number in places:
-                    values: Mapping[str, Expr] = {stmt.init.name: IntConst(number)}
-                    copy = copied(straight, values, taken)
-                    result += copy if number else map_body(copy, _without_zero)
-            case If(then=then, otherwise=otherwise):
-                yes, no = without_short_loops(then, taken), without_short_loops(otherwise, taken)
-                same = yes is then and no is otherwise
-                result.append(stmt if same else replace(stmt, then=yes, otherwise=no))
-            case _:
-                result.append(stmt)
-    return body if len(result) == len(body) and all(map(is_, result, body)) else tuple(result)
+    return _Straight(taken).body(body)
+
+
+class _Straight(Rewriter):
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+
+    def repeat(self, node: While) -> While:
+        return node
+
+    def loop(self, node: For) -> Stmt | Body:
+        straight = self.body(node.body)
+        places = places_of(node)
+        if not is_unrolled(places, len(walk_statements(straight))):
+            return changed(node, body=straight)
+        assert isinstance(node.init, Declare)
+        result: list[Stmt] = []
+        for number in places:
+            values: Mapping[str, Expr] = {node.init.name: IntConst(number)}
+            copy = copied(straight, values, self._taken)
+            result += copy if number else map_body(copy, _without_zero)
+        return tuple(result)
 
 
 def _without_zero(expr: Expr) -> Expr | None:

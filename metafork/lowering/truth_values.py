@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel
-from metafork.ir.program import Assign, Cast, Element, Expr, For, If, Stmt, While, binary
-from metafork.ir.rewriting import map_body, map_expression
+from metafork.ir.program import Assign, Cast, Element, Stmt, binary
+from metafork.ir.visitor import Body, Rewriter
 
 _BYTE = ScalarType.UNSIGNED_CHAR
 
@@ -22,26 +22,17 @@ def as_bytes(kernel: Kernel) -> Kernel:
     memories = tuple(
         replace(memory, element=_BYTE) if memory.element is ScalarType.BOOL else memory for memory in kernel.memories
     )
-    return replace(kernel, memories=memories, body=map_body(tuple(map(_stored, kernel.body)), _read))
+    return replace(kernel, memories=memories, body=_AsBytes().body(kernel.body))
 
 
-def _read(expr: Expr) -> Expr | None:
-    if isinstance(expr, Element) and expr.type is ScalarType.BOOL:
-        indices = tuple(map_expression(index, _read) for index in expr.indices)
-        return Element(expr.array, indices, _BYTE, expr.span, expr.part)
-    return None
+class _AsBytes(Rewriter):
+    def element(self, node: Element, number: int) -> Element:
+        return replace(node, type=_BYTE) if node.type is ScalarType.BOOL else node
 
-
-def _stored(stmt: Stmt) -> Stmt:
-    """Return a statement that stores 0 or 1 where it stores a truth value."""
-    match stmt:
-        case Assign(target=Element(type=ScalarType.BOOL) as target, op=op, value=value):
-            result = binary(op, target, value) if op else value
-            plain = not op and value.type is ScalarType.BOOL
-            return replace(stmt, op="", value=value if plain else Cast(ScalarType.BOOL, result))
-        case If(then=then, otherwise=otherwise):
-            return replace(stmt, then=tuple(map(_stored, then)), otherwise=tuple(map(_stored, otherwise)))
-        case For(body=body) | While(body=body):
-            return replace(stmt, body=tuple(map(_stored, body)))
-        case _:
-            return stmt
+    def assign(self, node: Assign) -> Stmt | Body:
+        target, value = node.target, node.value
+        if isinstance(target, Element) and target.type is ScalarType.BOOL:
+            result = binary(node.op, target, value) if node.op else value
+            plain = not node.op and value.type is ScalarType.BOOL
+            node = replace(node, op="", value=value if plain else Cast(ScalarType.BOOL, result))
+        return super().assign(node)

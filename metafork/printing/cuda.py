@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
-from metafork.ir.program import Declare, Expr, IntConst, Var, expressions_of, walk_expression, walk_statements
+from metafork.ir.program import Declare, Expr, IntConst, Var, parts_of, walk_expression, walk_statements
 from metafork.ir.rewriting import variables
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
@@ -73,13 +73,8 @@ def renamed(names: Iterable[str]) -> dict[str, str]:
 def identifiers(kernel: Kernel) -> frozenset[str]:
     """Return every identifier of a kernel's arguments, memories and body, built-in variables left out."""
     names = {argument.name for argument in kernel.scalars} | {memory.name for memory in kernel.memories}
-    for stmt in walk_statements(kernel.body):
-        if isinstance(stmt, Declare):
-            names.add(stmt.name)
-        for expr in expressions_of(stmt):
-            for part in walk_expression(expr):
-                if isinstance(part, Var):
-                    names.add(part.name)
+    names |= {stmt.name for stmt in walk_statements(kernel.body) if isinstance(stmt, Declare)}
+    names |= {part.name for part in parts_of(kernel.body) if isinstance(part, Var)}
     return frozenset([name for name in names if not _BUILT_IN.fullmatch(name)])
 
 

@@ -35,6 +35,7 @@ from metafork.ir.program import (
     IntConst,
     Unary,
     expressions_of,
+    parts_of,
     subexpressions,
     walk_expression,
     walk_statements,
@@ -152,7 +153,7 @@ def kernel_text(kernel: Kernel) -> OpenClText:
 
 def _refuse(kernel: Kernel) -> None:
     unknown = set()
-    for part in _expressions(kernel):
+    for part in parts_of(kernel.body):
         if isinstance(part, Call) and part.name == SHUFFLE:
             raise NoOpenClError("OpenCL 1.2 has no shuffles")
         if isinstance(part, Call) and part.name in SIGNATURES and _plain_name(part) not in _FUNCTIONS:
@@ -323,13 +324,6 @@ def _atomic_updates(kernel: Kernel) -> Iterator[Assign]:
     return (stmt for stmt in _assignments(kernel) if stmt.atomic)
 
 
-def _expressions(kernel: Kernel) -> Iterator[Expr]:
-    """Yield every part of every expression of the body."""
-    for stmt in walk_statements(kernel.body):
-        for expr in expressions_of(stmt):
-            yield from walk_expression(expr)
-
-
 def _read(kernel: Kernel) -> frozenset[str]:
     """Return the memories that the body reads."""
     found = set()
@@ -344,7 +338,7 @@ def _read(kernel: Kernel) -> frozenset[str]:
 def _types(kernel: Kernel) -> frozenset[ScalarType]:
     declared = {stmt.type for stmt in walk_statements(kernel.body) if isinstance(stmt, Declare)}
     given = {scalar.type for scalar in kernel.scalars} | {memory.element for memory in kernel.memories}
-    return frozenset(declared | given | {part.type for part in _expressions(kernel)})
+    return frozenset(declared | given | {part.type for part in parts_of(kernel.body)})
 
 
 def _computes_floats(kernel: Kernel) -> bool:
@@ -363,14 +357,14 @@ def _computes_floats(kernel: Kernel) -> bool:
     computing = Unary | Binary | Cast | Call | Conditional
     return any(
         FLOAT in (part.type, *(operand.type for operand in subexpressions(part)))
-        for part in _expressions(kernel)
+        for part in parts_of(kernel.body)
         if isinstance(part, computing)
     )
 
 
 def _divides_floats(kernel: Kernel) -> bool:
     """Say whether a ``float`` is divided, or a square root of one taken."""
-    for part in _expressions(kernel):
+    for part in parts_of(kernel.body):
         match part:
             case Binary(op="/", type=ScalarType.FLOAT) | Call(name="sqrtf"):
                 return True

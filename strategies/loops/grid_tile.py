@@ -6,9 +6,8 @@ the new index alone, and rewrites the program for it on the way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import assert_never
+from functools import partial, reduce
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,16 +18,11 @@ from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.facts import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
-    Assign,
-    Barrier,
     Binary,
     BlockArray,
-    Break,
-    Continue,
     Declare,
     Element,
     Expr,
-    For,
     If,
     IntConst,
     MetaFor,
@@ -37,9 +31,7 @@ from metafork.ir.program import (
     Program,
     Stmt,
     Var,
-    While,
     binary,
-    subexpressions,
 )
 from metafork.ir.rewriting import (
     assigned_variables,
@@ -49,8 +41,8 @@ from metafork.ir.rewriting import (
     substitute,
     substitute_body,
     variables,
-    with_operands,
 )
+from metafork.ir.visitor import Rewriter
 from strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[Stmt, ...]
@@ -111,15 +103,18 @@ class _NoFitError(Exception):
 
 
 @dataclass
-class Tile:
-    """One attempt to make ``k`` part of ``loop``; a fresh object each time."""
+class Tile(Rewriter):
+    """One attempt to make ``k`` part of a ``grid`` loop; a fresh object each time."""
 
     joining: Joining
-    loop: MetaFor
+    grid: MetaFor
     coarse: bool
     facts: Facts
     exact: ExactQuotients
+    scope: Scope = field(init=False)
     _ranges: list[tuple[str, Constraint]] = field(default_factory=list)
+    _here: frozenset[str] = frozenset()
+    """What the innermost scope declares."""
     _in_parts: bool = False
     """Whether some scalar is no function of the new index, and so takes values that it did not take before."""
     _subtracts: bool = False
@@ -127,8 +122,8 @@ class Tile:
 
     def program(self, position: int) -> Program | None:
         """Return the new program, or ``None`` where the roots do not fit."""
-        scope = Scope.of(self.facts)
-        extent, trips = scope.polynomial(self.loop.extent), scope.polynomial(self.joining.trips)
+        scope = self.scope = Scope.of(self.facts)
+        extent, trips = scope.polynomial(self.grid.extent), scope.polynomial(self.joining.trips)
         if extent is None or trips is None:
             return None
         self._extent, self._trips = extent, trips
@@ -138,113 +133,83 @@ class Tile:
         self._fact_symbols = {name for value in self.facts.values.values() for name in value.symbols}
         self._fact_symbols |= {symbol.name for symbol in self.facts.derived}
         for loop in program.grid:
-            scope.values[loop.var] = Polynomial.symbol(loop.var)
-            self._bind_range(scope, scope, loop)
+            self.declared(loop.var, loop)
         scope.values[self.joining.k] = Polynomial.symbol(self.joining.k)
         scope.ranges.enter(self.joining.k, trips)
         try:
-            body = self._body(program.body, scope)
+            body = self.body(program.body)
         except _NoFitError:
             return None
         if self._in_parts and self._subtracts:
             return None
         grid = list(program.grid)
-        grid[position] = replace(self.loop, extent=enlarged(self.loop, self.joining.trips))
+        grid[position] = replace(self.grid, extent=enlarged(self.grid, self.joining.trips))
         body = substitute_body(body, {self.joining.k: self.joining.zero}, ())
         return replace(program, grid=tuple(grid), body=without_zeros(body))
 
-    def _bind_range(self, scope: Scope, inner: Scope, loop: MetaFor) -> None:
-        limit = scope.polynomial(loop.extent)
-        inner.ranges.enter(loop.var, limit)
-        if limit is not None:
-            self._ranges.append((loop.var, at_most(Polynomial.symbol(loop.var) + 1, limit)))
+    def declared(self, name: str, node: Declare | BlockArray | PrivateArray | MetaFor) -> None:
+        """Enter the variable of a loop."""
+        if isinstance(node, MetaFor):
+            limit = self.scope.polynomial(node.extent)
+            self.scope.values[name] = Polynomial.symbol(name)
+            self.scope.ranges.enter(name, limit)
+            if limit is not None:
+                self._ranges.append((name, at_most(Polynomial.symbol(name) + 1, limit)))
 
-    def _body(self, body: Body, outer: Scope) -> Body:
-        scope = outer.copy()
-        result: list[Stmt] = []
-        for stmt in body:
-            new = self._stmt(stmt, scope)
-            if isinstance(stmt, If) and not (len(new) == 1 and isinstance(new[0], If)):
-                new = joining_scope(new, declared_here(body), self._taken)
-            result += new
-        return tuple(result)
+    def inner(self) -> Scope:
+        """Return a scope in which further scalars are known."""
+        return self.scope.copy()
 
-    def _stmt(self, stmt: Stmt, scope: Scope) -> Body:
-        match stmt:
-            case Declare():
-                return (self._declare(stmt, scope),)
-            case Assign(target=target, value=value):
-                new_target = self._root(target, scope) if isinstance(target, Element) else target
-                assert isinstance(new_target, Var | Element)
-                return (replace(stmt, target=new_target, value=self._root(value, scope)),)
-            case If():
-                return self._if(stmt, scope)
-            case For(init=init, condition=condition, step=step, body=body):
-                inner = scope.copy()
-                new_init = None
-                if init is not None:
-                    (new_init,) = self._stmt(init, inner)
-                new_condition = None if condition is None else self._root(condition, inner)
-                new_step = None
-                if step is not None:
-                    (new_step,) = self._stmt(step, inner)
-                assert new_init is None or isinstance(new_init, Declare | Assign)
-                assert new_step is None or isinstance(new_step, Assign)
-                new_body = self._body(body, inner)
-                return (replace(stmt, init=new_init, condition=new_condition, step=new_step, body=new_body),)
-            case While(condition=condition, body=body):
-                return (replace(stmt, condition=self._root(condition, scope), body=self._body(body, scope)),)
-            case BlockArray(array=array) | PrivateArray(array=array):
-                extents = tuple(self._root(extent, scope) for extent in array.extents)
-                return (replace(stmt, array=replace(array, extents=extents)),)
-            case Phase(threads=threads, body=body):
-                inner = scope.copy()
-                ranges = len(self._ranges)
-                for loop in threads:
-                    self._root(loop.extent, scope)
-                    inner.values[loop.var] = Polynomial.symbol(loop.var)
-                    self._bind_range(scope, inner, loop)
-                new_body = self._body(body, inner)
-                self._ranges = self._ranges[:ranges]
-                return (replace(stmt, body=new_body),)
-            case Break() | Continue() | Barrier():
-                return (stmt,)
-            case _:
-                assert_never(stmt)
+    def body(self, body: Body) -> Body:
+        """Return the statements of a scope for the new index."""
+        around, self._here = self._here, declared_here(body)
+        new = super().body(body)
+        self._here = around
+        return new
 
-    def _declare(self, stmt: Declare, scope: Scope) -> Declare:
+    def phase(self, node: Phase) -> Stmt | Body:
+        """Return a phase for the new index."""
+        ranges = len(self._ranges)
+        new = super().phase(node)
+        del self._ranges[ranges:]
+        return new
+
+    def target(self, node: Var | Element) -> Var | Element:
+        """Return what is assigned for the new index; a scalar stays."""
+        return node if isinstance(node, Var) else super().target(node)
+
+    def declare(self, node: Declare) -> Declare:
+        """Return a declaration for the new index."""
         value = None
-        wide = stmt.type.integer and stmt.type.signed and stmt.type.size >= 4
-        if stmt.value is not None and wide and stmt.name not in self._assigned:
-            value = scope.converted(stmt.value, stmt.type) if stmt.value.type.size <= stmt.type.size else None
+        wide = node.type.integer and node.type.signed and node.type.size >= 4
+        if node.value is not None and wide and node.name not in self._assigned:
+            value = self.scope.converted(node.value, node.type) if node.value.type.size <= node.type.size else None
         if value is None:
-            new = stmt if stmt.value is None else replace(stmt, value=self._root(stmt.value, scope))
-            scope.values[stmt.name] = Polynomial.symbol(stmt.name)
+            new = node if node.value is None else replace(node, value=self.expression(node.value))
+            self.scope.values[node.name] = Polynomial.symbol(node.name)
             return new
-        scope.values[stmt.name] = value
+        self.scope.values[node.name] = value
         self._in_parts = self._in_parts or not self._function_of_index(value)
-        assert stmt.value is not None
-        return replace(stmt, value=self._rewritten(stmt.value))
+        assert node.value is not None
+        return replace(node, value=self._rewritten(node.value))
 
-    def _if(self, stmt: If, scope: Scope) -> Body:
+    def branch(self, node: If) -> Stmt | Body:
+        """Return an ``if`` for the new index; what it always runs alone, where its condition always holds."""
         kept: list[Expr] = []
-        for conjunct in conjuncts(stmt.condition):
+        for conjunct in conjuncts(node.condition):
             try:
-                kept.append(self._root(conjunct, scope))
+                kept.append(self.expression(conjunct))
             except _NoFitError:
-                if not self._always(conjunct, scope):
+                if not self._always(conjunct):
                     raise
-        then, otherwise = self._body(stmt.then, scope), self._body(stmt.otherwise, scope)
+        then, otherwise = self.body(node.then), self.body(node.otherwise)
         if not kept:
-            return then
-        condition = kept[0]
-        for conjunct in kept[1:]:
-            condition = binary("&&", condition, conjunct)
-        return (replace(stmt, condition=condition, then=then, otherwise=otherwise),)
+            return joining_scope(then, self._here, self._taken)
+        return replace(node, condition=reduce(partial(binary, "&&"), kept), then=then, otherwise=otherwise)
 
-    def _always(self, condition: Expr, scope: Scope) -> bool:
+    def _always(self, condition: Expr) -> bool:
         """Say whether the facts and the ranges of the loops imply a condition."""
-        constraints = scope.constraints(condition)
+        constraints = self.scope.constraints(condition)
         # Only of these symbols is it known that they are not negative.
         known = {loop for loop, _ in self._ranges} | self._fact_symbols
         if constraints is None or any(not constraint.symbols <= known for constraint in constraints):
@@ -259,22 +224,19 @@ class Tile:
             for constraint in constraints
         )
 
-    def _root(self, expr: Expr, scope: Scope) -> Expr:
+    def expression(self, expr: Expr) -> Expr:
         """Return the expression for the new index; raises ``_NoFitError`` where an integer in it does not fit."""
-        value = scope.polynomial(expr) if expr.type.integer else None
-        if value is not None:
-            if not self._function_of_index(value):
-                raise _NoFitError
-            of_index = {self.loop.var, self.joining.k} & value.symbols
-            self._subtracts = self._subtracts or (bool(of_index) and not _only_last_constant_negative(expr, value))
-            return self._rewritten(expr)
-        operands = subexpressions(expr)
-        if not operands:
-            return expr
-        return with_operands(expr, [self._root(operand, scope) for operand in operands])
+        value = self.scope.polynomial(expr) if expr.type.integer else None
+        if value is None:
+            return super().expression(expr)
+        if not self._function_of_index(value):
+            raise _NoFitError
+        of_index = {self.grid.var, self.joining.k} & value.symbols
+        self._subtracts = self._subtracts or (bool(of_index) and not _only_last_constant_negative(expr, value))
+        return self._rewritten(expr)
 
     def _function_of_index(self, value: Polynomial) -> bool:
-        i, k = self.loop.var, self.joining.k
+        i, k = self.grid.var, self.joining.k
         of_i, of_k = value.coefficient(i), value.coefficient(k)
         if of_i is None or of_k is None or (of_i.symbols | of_k.symbols) & {i, k}:
             return False
@@ -284,7 +246,7 @@ class Tile:
 
     def _rewritten(self, expr: Expr) -> Expr:
         """Return an integer polynomial expression with k = 0 and, in the fine way, i*e as the new i."""
-        i, k = self.loop.var, self.joining.k
+        i, k = self.grid.var, self.joining.k
         names = variables(expr)
         if k not in names and (self.coarse or i not in names):
             return expr
@@ -308,7 +270,7 @@ class Tile:
 
     def _divided(self, expr: Expr, scope: Scope) -> Expr:
         """Return the expression with the number of iterations taken out of every product that holds i."""
-        if self.loop.var not in variables(expr):
+        if self.grid.var not in variables(expr):
             return expr
         match expr:
             case Binary(op="+" | "-", left=left, right=right):
@@ -319,7 +281,7 @@ class Tile:
                 raise _NoFitError
 
     def _without_trips(self, parts: list[Expr], scope: Scope) -> list[Expr]:
-        holder = next(n for n, part in enumerate(parts) if self.loop.var in variables(part))
+        holder = next(n for n, part in enumerate(parts) if self.grid.var in variables(part))
         if isinstance(parts[holder], Binary):
             return [*parts[:holder], self._divided(parts[holder], scope), *parts[holder + 1 :]]
         rest = self._trips
@@ -353,44 +315,27 @@ def _only_last_constant_negative(expr: Expr, value: Polynomial) -> bool:
 
 def without_zeros(body: Body) -> Body:
     """Return ``body`` with integer scalars that are 0, or have become another scalar, put into their uses."""
-    assigned = assigned_variables(body)
-    return tuple(_without_zeros(body, assigned))
+    return _WithoutZeros(assigned_variables(body)).body(body)
 
 
-def _without_zeros(body: Body, assigned: frozenset[str]) -> Iterator[Stmt]:
-    for position, stmt in enumerate(body):
-        if isinstance(stmt, Declare) and stmt.name not in assigned and stmt.value is not None:
-            value = simplified(stmt.value)
-            # ``int p1 = t1`` stays where it stood before; ``q + x`` that is now ``q`` need have no name.
-            zero = isinstance(value, IntConst) and value.value == 0
-            copy = isinstance(value, Var) and not isinstance(stmt.value, Var) and value.name not in assigned
-            if (zero or copy) and value.type == stmt.type:
-                rest = substitute_body(body[position + 1 :], {stmt.name: value}, ())
-                yield from _without_zeros(rest, assigned)
-                return
-        yield _simplified_statement(stmt, assigned)
+class _WithoutZeros(Rewriter):
+    def __init__(self, assigned: frozenset[str]) -> None:
+        self._assigned = assigned
 
+    def body(self, body: Body) -> Body:
+        for position, stmt in enumerate(body):
+            if isinstance(stmt, Declare) and stmt.name not in self._assigned and stmt.value is not None:
+                value = simplified(stmt.value)
+                # ``int p1 = t1`` stays where it stood before; ``q + x`` that is now ``q`` need have no name.
+                zero = isinstance(value, IntConst) and value.value == 0
+                copy = isinstance(value, Var) and not isinstance(stmt.value, Var) and value.name not in self._assigned
+                if (zero or copy) and value.type == stmt.type:
+                    rest = substitute_body(body[position + 1 :], {stmt.name: value}, ())
+                    return (*super().body(body[:position]), *self.body(rest))
+        return super().body(body)
 
-def _simplified_statement(stmt: Stmt, assigned: frozenset[str]) -> Stmt:
-    match stmt:
-        case Declare(value=value):
-            return stmt if value is None else replace(stmt, value=simplified(value))
-        case Assign(target=target, value=value):
-            new = simplified(target)
-            assert isinstance(new, Var | Element)
-            return replace(stmt, target=new, value=simplified(value))
-        case If(condition=condition, then=then, otherwise=otherwise):
-            return replace(
-                stmt,
-                condition=simplified(condition),
-                then=tuple(_without_zeros(then, assigned)),
-                otherwise=tuple(_without_zeros(otherwise, assigned)),
-            )
-        case For(body=body) | Phase(body=body):
-            return replace(stmt, body=tuple(_without_zeros(body, assigned)))
-        case While(condition=condition, body=body):
-            return replace(stmt, condition=simplified(condition), body=tuple(_without_zeros(body, assigned)))
-        case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
-            return stmt
-        case _:
-            assert_never(stmt)
+    def expression(self, expr: Expr) -> Expr:
+        return simplified(expr)
+
+    def extent(self, expr: Expr) -> Expr:
+        return expr

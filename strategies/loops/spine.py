@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.references import left_early
@@ -29,10 +28,10 @@ from metafork.ir.program import (
     Program,
     Stmt,
     Var,
-    While,
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables
+from metafork.ir.visitor import Rewriter
 
 Body = tuple[Stmt, ...]
 
@@ -136,22 +135,16 @@ def _inner(body: Body, purity: _Purity) -> tuple[Stmt, Body] | None:
 
 def replaced_on_spine(body: Body, old: Stmt, new: Callable[[Body, int], Body]) -> Body:
     """Return ``body`` with the level in which ``old`` stands (by identity) mapped by ``new(level, position)``."""
-    for position, stmt in enumerate(body):
-        if stmt is old:
-            return new(body, position)
-        changed = _inside(stmt, old, new)
-        if changed is not stmt:
-            return (*body[:position], changed, *body[position + 1 :])
-    return body
+    return _Replaced(old, new).body(body)
 
 
-def _inside(stmt: Stmt, old: Stmt, new: Callable[[Body, int], Body]) -> Stmt:
-    match stmt:
-        case If(then=then, otherwise=otherwise):
-            first, second = replaced_on_spine(then, old, new), replaced_on_spine(otherwise, old, new)
-            return stmt if first is then and second is otherwise else replace(stmt, then=first, otherwise=second)
-        case For(body=body) | While(body=body) | Phase(body=body):
-            inner = replaced_on_spine(body, old, new)
-            return stmt if inner is body else replace(stmt, body=inner)
-        case _:
-            return stmt
+class _Replaced(Rewriter):
+    def __init__(self, old: Stmt, new: Callable[[Body, int], Body]) -> None:
+        self._old = old
+        self._new = new
+
+    def body(self, body: Body) -> Body:
+        for position, stmt in enumerate(body):
+            if stmt is self._old:
+                return self._new(body, position)
+        return super().body(body)

@@ -70,6 +70,7 @@ from metafork.ir.program import (
     Version,
     binary,
     expressions_of,
+    parts_of,
     subexpressions,
     walk_expression,
     walk_statements,
@@ -167,15 +168,10 @@ SLOW = 8
 
 def _operations(expr: Expr) -> int:
     """Return the operations of an expression, those of indices left out."""
-    match expr:
-        case Element():
-            return 0
-        case Call() | Binary(op="/" | "%"):
-            own = SLOW
-        case Binary() | Unary() | Conditional():
-            own = 1
-        case _:
-            own = 0
+    if isinstance(expr, Element):
+        return 0
+    slow = isinstance(expr, Call) or (isinstance(expr, Binary) and expr.op in ("/", "%"))
+    own = SLOW if slow else isinstance(expr, Binary | Unary | Conditional)
     return own + sum(map(_operations, subexpressions(expr)))
 
 
@@ -293,13 +289,7 @@ def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[
     changing |= {stmt.name for stmt in walk_statements((nest.loop,)) if isinstance(stmt, Declare)}
     written = {one.array for one in references if one.writes}
     threads = {loop.var for loop in phase.threads}
-    inside = {
-        part
-        for stmt in walk_statements((nest.loop,))
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element)
-    }
+    inside = {part for part in parts_of((nest.loop,)) if isinstance(part, Element)}
     found: dict[str, Element] = {}
     for one in references:
         ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]

@@ -20,46 +20,33 @@ from metafork.ir.program import (
     Declare,
     Element,
     Expr,
-    For,
-    If,
     Phase,
     Program,
-    Stmt,
     Var,
     While,
     expressions_of,
     walk_statements,
 )
 from metafork.ir.rewriting import arrays_read, assigned_variables, declared_here, map_body, variables
-
-Body = tuple[Stmt, ...]
+from metafork.ir.visitor import Body, Rewriter
 
 
 def expanded(program: Program) -> Program:
     """Return the program with elements in place of the scalars that hold them for a while."""
-    return replace(program, body=_body(program.body))
+    return replace(program, body=_Expanded().body(program.body))
 
 
-def _body(body: Body) -> Body:
-    result = [_inside(stmt) for stmt in body]
-    start = 0
-    while start < len(result):
-        found = _undone(tuple(result[start:]))
-        if found is None:
-            start += 1
-        else:
-            result[start:] = found
-    return tuple(result)
-
-
-def _inside(stmt: Stmt) -> Stmt:
-    match stmt:
-        case If(then=then, otherwise=otherwise):
-            return replace(stmt, then=_body(then), otherwise=_body(otherwise))
-        case For(body=body) | While(body=body) | Phase(body=body):
-            return replace(stmt, body=_body(body))
-        case _:
-            return stmt
+class _Expanded(Rewriter):
+    def body(self, body: Body) -> Body:
+        result = list(super().body(body))
+        start = 0
+        while start < len(result):
+            found = _undone(tuple(result[start:]))
+            if found is None:
+                start += 1
+            else:
+                result[start:] = found
+        return tuple(result)
 
 
 def _undone(body: Body) -> Body | None:

@@ -12,14 +12,15 @@ members of their type alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import arrays_read, fresh_name, map_body, map_expression
+from metafork.ir.rewriting import arrays_read, fresh_name
+from metafork.ir.visitor import Body, Rewriter
 
 
 class Views(Struct):
@@ -46,37 +47,28 @@ class Views(Struct):
         """Return statements of a schedule in terms of views; those of the host's arrays are known."""
         if not self._any(body):
             return body
-        body = map_body(self._declared(body), self._element)
-        read = _read(body)
-        return _without(body, self._own - read)
+        body = _InViews(self).body(body)
+        return _Without(self._own - _read(body)).body(body)
 
     def _any(self, body: tuple[ir.Stmt, ...]) -> bool:
         return bool(self._views) or any(
             isinstance(stmt, ir.BlockArray | ir.PrivateArray) and stmt.array.slots for stmt in ir.walk_statements(body)
         )
 
-    def _declared(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        """Return statements in which a schedule's own structures are declared as views."""
-        return tuple(new for stmt in body for new in self._declarations(stmt))
-
-    def _declarations(self, stmt: ir.Stmt) -> Iterable[ir.Stmt]:
-        match stmt:
-            case ir.BlockArray(array=array) | ir.PrivateArray(array=array) if array.slots:
-                places: list[tuple[ScalarType, int]] = []
-                counts: dict[ScalarType, int] = {}
-                for slot in array.slots:
-                    places.append((slot.type, counts.get(slot.type, 0)))
-                    counts[slot.type] = places[-1][1] + 1
-                views = self._split(array, places, counts, {})
-                if isinstance(stmt, ir.PrivateArray):
-                    self._own.update(view.name for view in views)
-                return [replace(stmt, array=replace(view, whole="")) for view in views]
-            case ir.If(then=then, otherwise=otherwise):
-                return [replace(stmt, then=self._declared(then), otherwise=self._declared(otherwise))]
-            case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
-                return [replace(stmt, body=self._declared(inner))]
-            case _:
-                return [stmt]
+    def of_own(self, node: ir.BlockArray | ir.PrivateArray) -> tuple[ir.Stmt, ...]:
+        """Return the views of an array that the schedule declares; itself where its elements are of one type."""
+        array = node.array
+        if not array.slots:
+            return (node,)
+        places: list[tuple[ScalarType, int]] = []
+        counts: dict[ScalarType, int] = {}
+        for slot in array.slots:
+            places.append((slot.type, counts.get(slot.type, 0)))
+            counts[slot.type] = places[-1][1] + 1
+        views = self._split(array, places, counts, {})
+        if isinstance(node, ir.PrivateArray):
+            self._own.update(view.name for view in views)
+        return tuple(replace(node, array=replace(view, whole="")) for view in views)
 
     def _split(
         self,
@@ -96,17 +88,29 @@ class Views(Struct):
         self._views[array.name] = found, places
         return tuple(found.values())
 
-    def _element(self, expr: ir.Expr) -> ir.Expr | None:
-        if not isinstance(expr, ir.Element) or expr.array not in self._views:
-            return None
+    def element(self, expr: ir.Element) -> ir.Element:
+        """Return the element of a view that an element of a structure is."""
+        if expr.array not in self._views:
+            return expr
         views, places = self._views[expr.array]
-        *around, last = (map_expression(index, self._element) for index in expr.indices)
+        *around, last = expr.indices
         position, further = _member(last)
         type_, column = places[position]
         index: ir.Expr = ir.IntConst(column)
         if further is not None:
             index = ir.binary("+", index, further, further.span) if column else further
         return replace(expr, array=views[type_].name, indices=(*around, index))
+
+
+class _InViews(Rewriter):
+    def __init__(self, views: Views) -> None:
+        self._views = views
+
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> Body:
+        return self._views.of_own(node)
+
+    def element(self, node: ir.Element, number: int) -> ir.Element:
+        return self._views.element(node)
 
 
 def _read(body: tuple[ir.Stmt, ...]) -> set[str]:
@@ -120,22 +124,17 @@ def _read(body: tuple[ir.Stmt, ...]) -> set[str]:
     return found
 
 
-def _without(body: tuple[ir.Stmt, ...], names: set[str]) -> tuple[ir.Stmt, ...]:
-    """Return statements without some arrays of a thread, which nothing reads."""
-    kept: list[ir.Stmt] = []
-    for stmt in body:
-        match stmt:
-            case ir.PrivateArray(array=array) if array.name in names:
-                pass
-            case ir.Assign(target=ir.Element(array=name)) if name in names:
-                pass
-            case ir.If(then=then, otherwise=otherwise):
-                kept.append(replace(stmt, then=_without(then, names), otherwise=_without(otherwise, names)))
-            case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
-                kept.append(replace(stmt, body=_without(inner, names)))
-            case _:
-                kept.append(stmt)
-    return tuple(kept)
+class _Without(Rewriter):
+    """Leaves some arrays of a thread out, which nothing reads."""
+
+    def __init__(self, names: set[str]) -> None:
+        self._names = names
+
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> ir.Stmt | Body:
+        return () if node.array.name in self._names else node
+
+    def assign(self, node: ir.Assign) -> ir.Stmt | Body:
+        return () if isinstance(node.target, ir.Element) and node.target.array in self._names else node
 
 
 def _member(index: ir.Expr) -> tuple[int, ir.Expr | None]:

@@ -24,7 +24,6 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import map_expression
 from metafork.printing.expressions import statements
 
 
@@ -208,7 +207,7 @@ def value(expr):
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(EXPRESSIONS)
 def test_values_are_those_of_the_rule(expr):
-    after = map_expression(expr, contraction._fused)
+    after = contraction._Contraction().expression(expr)
     assert value(after) == by_the_rule(expr)
     assert all(contraction._sum_of_a_product(part) is None for part in walk_expression(after))
 

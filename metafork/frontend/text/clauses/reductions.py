@@ -36,6 +36,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in
+from metafork.ir.visitor import Rewriter
 
 _ONE_ORDER = "updates of elements are atomic, and those of floating-point numbers have no order."
 _SCALAR = "add up in a scalar that is declared in front of the loops of threads, and store it behind them."
@@ -356,15 +357,12 @@ def _neutral(op: str, type_: ScalarType) -> ir.Expr:
 
 def over_phases(body: tuple[ir.Stmt, ...], change: Callable[[ir.Phase], ir.Phase]) -> tuple[ir.Stmt, ...]:
     """Return block-level code with every phase in it changed."""
-    result: list[ir.Stmt] = []
-    for stmt in body:
-        match stmt:
-            case ir.Phase():
-                result.append(change(stmt))
-            case ir.If(then=then, otherwise=otherwise):
-                result.append(replace(stmt, then=over_phases(then, change), otherwise=over_phases(otherwise, change)))
-            case ir.For(body=inner) | ir.While(body=inner):
-                result.append(replace(stmt, body=over_phases(inner, change)))
-            case _:
-                result.append(stmt)
-    return tuple(result)
+    return _Phases(change).body(body)
+
+
+class _Phases(Rewriter):
+    def __init__(self, change: Callable[[ir.Phase], ir.Phase]) -> None:
+        self._change = change
+
+    def phase(self, node: ir.Phase) -> ir.Phase:
+        return self._change(node)
