@@ -502,7 +502,8 @@ template <class Element> struct checked_array {
     checked_array(unsigned char *base, long long offset, long long elements, const char *its_name)
         : first(reinterpret_cast<Element *>(base + offset)), extent(elements), name(its_name) {
         const long long size = (long long)sizeof(Element);
-        if (offset < 0 || elements < 0 || offset % (long long)alignof(Element) != 0 || elements > (running->shared_bytes - offset) / size) {
+        if (elements < 0) extent = 0; /* it belongs to a branch that no block goes into: nothing of it may be touched */
+        if (extent && (offset < 0 || offset % (long long)alignof(Element) != 0 || elements > (running->shared_bytes - offset) / size)) {
             char text[256];
             snprintf(text, sizeof text, "shared array %s (%lld elements of %lld bytes at byte %lld) does not lie in the %lld bytes launched",
                      its_name, elements, size, offset, (long long)running->shared_bytes);
