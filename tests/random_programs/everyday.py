@@ -1,5 +1,8 @@
-"""Random functions with what programs have beside their work: scalars that nobody reads, loops that may be empty, structures
-in each other, unsigned numbers that wrap around, and pragmas of other tools in between."""
+"""Random functions with what programs have beside their work.
+
+Scalars that nobody reads, loops that may be empty, structures in each other, unsigned numbers that wrap around, and
+pragmas of other tools in between.
+"""
 
 import re
 
