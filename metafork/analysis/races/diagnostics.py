@@ -57,9 +57,10 @@ def check_races(
     words = frozenset(re.findall(r"\w+", _NO_WORDS.sub(" ", unit.source.text)))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
-        computed = _computed(program, next(one for one in unit.functions if one.name == schedule.function))
-        report = race_report(program, deadline, schedule.promises, computed)
-        found += [_certain(race, program, name, words) for race in report.races]
+        function = next(one for one in unit.functions if one.name == schedule.function)
+        report = race_report(program, deadline, schedule.promises, _computed(program, function))
+        certain = [(_certain(race, program, name, words), _scratch(race, program, function)) for race in report.races]
+        found += [replace(one, way_out=own or one.way_out) for one, own in certain]
         found += [
             _open(pair, program, name, Severity.ERROR if strict else Severity.WARNING) for pair in report.unproved
         ]
@@ -75,6 +76,25 @@ def _computed(program: Program, function: Function) -> set[str]:
     body = range(function.body.start, function.body.end)
     own = (one for one in program.parameters if one.span.start in body and not one.of_serial_loop)
     return {one.name for one in own if one.name not in given}
+
+
+def _scratch(race: Race, program: Program, function: Function) -> str:
+    """Return the way out where all iterations use the same few elements of an array of the function's own."""
+    array = next(one for one in program.arrays if one.name == race.first.array)
+    own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
+    if not own or not all(isinstance(extent, IntConst) for extent in array.extents):
+        return ""
+    for access in (race.first, race.second):
+        alike = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
+        alike |= {parameter.name for parameter in program.parameters}
+        if not all(index is not None and index.symbols <= alike for index in access.indices):
+            return ""
+    extents = "".join(f"[{expression(extent)}]" for extent in array.extents)
+    declaration = f"{array.element.spelling} {array.name}{extents};"
+    return (
+        "declare it in the loop, where each iteration has its own, if none needs what another left in it: "
+        f"`{declaration}`."
+    )
 
 
 def _written(text: str, words: Set[str]) -> str:

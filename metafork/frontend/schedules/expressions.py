@@ -100,6 +100,8 @@ class ExpressionBuilder:
                 return self._logical(op, left, right, span)
             case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_zero(right):
                 return ir.binary(op, self.condition(left), self.build(right), span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
+                return ir.binary(op, self.condition(left), self.build(right), span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
@@ -145,7 +147,27 @@ class ExpressionBuilder:
                 message = f"`{name}` has an operand of type `{operand.type.spelling}`"
                 way_out = f"give `{name}` a floating-point number."
                 raise self._reporter.refuse("MF0206", argument.span, message, way_out=way_out)
+            case syntax.Name(name=name, span=span) if (declared := self._pointer(name)) is not None:
+                message = f"the schedule asks whether the pointer `{name}` is null"
+                reason = "the device has its own memory, where pointers of the host lead nowhere."
+                flag = f"has_{name}" if f"has_{name}" not in self._visible() else f"use_{name}"
+                way_out = (
+                    f"hand over a flag that says whether there is one, `int {flag}`, and ask for that; an extent may "
+                    f"ask for it, too: `#pragma metafork extents({name}[{flag} ? n : 0])`."
+                )
+                related = ((declared, "declared here"),)
+                raise self._reporter.refuse("MF0201", span, message, reason=reason, way_out=way_out, related=related)
         return self.build(expression)
+
+    def _pointer(self, name: str) -> Span | None:
+        """Return where a pointer is declared, ``None`` for any other name."""
+        match self._resolve(name):
+            case ArraySymbol(array=array, whole=whole) if not array.scalar and not whole:
+                return array.span
+            case UnusableSymbol(code="MF0201", span=span):
+                return span
+            case _:
+                return None
 
     def _classifies(self, name: str) -> bool:
         return name in CLASSIFICATIONS and name not in self.functions and self._resolve(name) is None
