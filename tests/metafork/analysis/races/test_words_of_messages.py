@@ -47,7 +47,7 @@ FILLED = "for (int k = 0; k < 3; k++) for (int l = 0; l < 2; l++) w[k][l] = x[i]
     ("array", "filled", "told"),
     [
         ("float w[3][2];", FILLED, "`float w[3][2];`"),
-        ("int w[4];", "w[i % 4] = i; x[i] = w[i % 4];", ""),
+        ("int w[40];", "w[i] = i; w[i + 1] = 2; x[i] = w[i];", ""),
         ("int w[n];", "for (int k = 0; k < n; k++) w[k] = i; x[i] = w[n - 1];", ""),
     ],
     ids=["filled", "by the iteration", "of any size"],
