@@ -16,7 +16,7 @@ serves these; nor where a box has far more elements than are read (a wavefront's
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import gcd, inf
@@ -25,7 +25,7 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.symbols import DerivedSymbol
@@ -233,6 +233,7 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
     found: tuple[str, Reference] | None = None
     served: _Served | None = None
     for plan in memory.paths:
+        once, often = Polynomial(), Polynomial()
         for held in plan.windows:
             reasons = [why for why in (_shared_by_threads(held, prover), _uncoalesced(held)) if why is not None]
             why = next((one for one in reasons if not isinstance(one, _Served)), None)
@@ -241,10 +242,14 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
                 why = None
             if why is None:
                 served = served or next((one for one in reasons if isinstance(one, _Served)), None)
+                once += ZERO if reasons or held.window.writes else held.words
                 continue
+            often += held.words
             if growth.grows(held.words, (*memory.facts.derived, *memory.derived)):
                 return (*why, True)
             found = found or why
+        if found is not None and once != ZERO and prover.proves(at_most(often, once)):
+            return _Served(f"{found[0]}, but most of what a block would copy is read by one thread once", found[1])
     return served if found is None else (*found, False)
 
 
@@ -331,7 +336,10 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
         if overlapping is not None:
             often = _many_rounds(overlapping)
             shared.append(("iterations of neighbouring threads overlap", reference, often))
-    if any(_may_meet(one, other) for one, other in combinations(places, 2)):
+    each = {loop.var for one in window.references for loop in one.loops if loop.kind is LoopKind.SERIAL}
+    each |= {name for one in window.references for moved in thread_renaming(one).values() for name in moved.symbols}
+    others = {name: Polynomial.symbol(f"{name} there") for name in each}
+    if any(_may_meet(one, other, others) for one, other in combinations(places, 2)):
         shared.append(("neighbouring threads read common elements", window.references[0], False))
     if not shared:
         return None
@@ -348,14 +356,14 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
     return why, access
 
 
-def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial]) -> bool:
-    """Say whether two accesses may come to one element: not where one index is always the greater.
+def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial], others: Mapping[str, Polynomial]) -> bool:
+    """Say whether two accesses of one block may come to one element: not where one index is always the greater.
 
-    Nor where no multiple of what they vary by lies between.
+    Nor where no multiple of what they vary by lies between.  ``others`` are a thread's own symbols in another thread.
     """
     for left, right in zip(one, other, strict=True):
         apart = left - right
-        if left.symbols.isdisjoint(right.symbols) and _of_one_sign(apart):
+        if _of_one_sign(left - right.substitute(others)):
             return False
         if not apart.is_constant:
             continue
