@@ -242,7 +242,7 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
                 why = None
             if why is None:
                 served = served or next((one for one in reasons if isinstance(one, _Served)), None)
-                once += ZERO if reasons or held.window.writes else held.words
+                once += held.words if not reasons and not held.window.writes and _several(held) else ZERO
                 continue
             often += held.words
             if growth.grows(held.words, (*memory.facts.derived, *memory.derived)):
@@ -251,6 +251,15 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
         if found is not None and once != ZERO and prover.proves(at_most(often, once)):
             return _Served(f"{found[0]}, but most of what a block would copy is read by one thread once", found[1])
     return served if found is None else (*found, False)
+
+
+def _several(held: HeldWindow) -> bool:
+    """Say whether a thread reads several elements of a window, in a loop of its own."""
+    window = held.window
+    indices = [(one, index) for one in window.references for index in coordinates(one, window.factors)]
+    return any(
+        loop.kind is LoopKind.SERIAL and loop.var in index.symbols for one, index in indices for loop in one.loops
+    )
 
 
 class Growth(Struct, frozen=True):
