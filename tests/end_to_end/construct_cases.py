@@ -328,7 +328,8 @@ BITS = {
             loop(
                 "bits_NAME v, w = {.i = 3}; v.f = x[i]; v.u ^= 0x80000000u; w = v; w.i++; --w.u; w.f += 1;"
                 " y[i] = v.f * w.f; union { int i; float f; } c = {0x3f800000}; c.i -= (int)(v.u >> 28);"
-                " y[i] += c.f + positive_NAME(v.f); y[i] += ((bits_NAME){x[i]}).u >> 30; if (((bits_NAME){.f = v.f}).i < 0) y[i] = -y[i];"
+                " y[i] += c.f + positive_NAME(v.f); y[i] += ((bits_NAME){x[i]}).u >> 30;"
+                " if (((bits_NAME){.f = v.f}).i < 0) y[i] = -y[i];"
             ),
             "float x[n]",
             "float y[n]",
