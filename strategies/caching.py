@@ -16,7 +16,7 @@ serves these; nor where a box has far more elements than are read (a wavefront's
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 from math import gcd, inf
@@ -345,10 +345,7 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
         if overlapping is not None:
             often = _many_rounds(overlapping)
             shared.append(("iterations of neighbouring threads overlap", reference, often))
-    each = {loop.var for one in window.references for loop in one.loops if loop.kind is LoopKind.SERIAL}
-    each |= {name for one in window.references for moved in thread_renaming(one).values() for name in moved.symbols}
-    others = {name: Polynomial.symbol(f"{name} there") for name in each}
-    if any(_may_meet(one, other, others) for one, other in combinations(places, 2)):
+    if any(_may_meet(one, other) for one, other in combinations(places, 2)):
         shared.append(("neighbouring threads read common elements", window.references[0], False))
     if not shared:
         return None
@@ -365,14 +362,14 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
     return why, access
 
 
-def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial], others: Mapping[str, Polynomial]) -> bool:
-    """Say whether two accesses of one block may come to one element: not where one index is always the greater.
+def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial]) -> bool:
+    """Say whether two accesses may come to one element: not where one index is always the greater.
 
-    Nor where no multiple of what they vary by lies between.  ``others`` are a thread's own symbols in another thread.
+    Nor where no multiple of what they vary by lies between.
     """
     for left, right in zip(one, other, strict=True):
         apart = left - right
-        if _of_one_sign(left - right.substitute(others)):
+        if left.symbols.isdisjoint(right.symbols) and _of_one_sign(apart):
             return False
         if not apart.is_constant:
             continue
