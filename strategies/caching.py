@@ -25,9 +25,10 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
+from metafork.algebra.ranges import bounds
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import Scope
@@ -41,7 +42,7 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from strategies.hints import bounded_loop_hint, wrapped_index_hint
+from strategies.hints import bounded_loop_hint, chosen_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy, caches
 
 
@@ -162,7 +163,7 @@ def _asked(program: Program, array: Array, left: LeftOut | None, analyses: Analy
     if left is None:
         span = _first_access(program, array, analyses)
         return Remark("shared memory", array.name, True, "the cache clause asks for it", array.span, span)
-    return _refused(program, array, left)
+    return _refused(program, array, left, analyses)
 
 
 def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
@@ -170,23 +171,31 @@ def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
     return next((access.element.span for access in found if access.array == array.name), NOWHERE)
 
 
-def _refused(program: Program, array: Array, left: LeftOut) -> Remark:
+def _refused(program: Program, array: Array, left: LeftOut, analyses: Analyses) -> Remark:
     fault = NOWHERE if left.access is None else left.access.element.span
     hint = bounded_loop_hint(program, left.loop) if left.loop else ""
     if left.access is not None and not left.access.writes and (left.access.wrapped or None in left.access.indices):
-        hint = wrapped_index_hint(program, left.access.element)
+        found = chosen_index_hint(program, left.access)
+        hint = found[0] if found is not None and _taken(found[1], array, analyses) else ""
     return Remark("shared memory", array.name, False, left.reason, array.span, fault, hint)
+
+
+def _taken(program: Program, array: Array, analyses: Analyses) -> bool:
+    """Say whether an array goes through shared memory in a program: by its clause, or because that is worth it."""
+    if array.name in program.mapping.cached:
+        return not block_memory(program.mapped(cached=(array.name,)), analyses).left_out
+    return not program.mapping.decided and _judged(program, array, analyses).taken
 
 
 def _judged(program: Program, array: Array, analyses: Analyses) -> Remark:
     """Decide on one array that is in no clause; the hint of one that the clause would get in is its name alone."""
     memory = block_memory(program.mapped(cached=(array.name,)), analyses)
     if memory.left_out:
-        return _refused(program, array, memory.left_out[0])
+        return _refused(program, array, memory.left_out[0], analyses)
     worth = _worth(memory, Growth.of(program, analyses), analyses)
     if isinstance(worth, _Served):
         span = worth.access.element.span
-        return Remark("shared memory", array.name, False, worth.reason, array.span, span, array.name)
+        return Remark("shared memory", array.name, False, worth.reason, array.span, span)
     if worth is None:
         why = "neighbours share no element of it, and their accesses coalesce"
         plans = block_memory(program, analyses).paths
@@ -327,7 +336,9 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
     """Say how several threads touch one element, and by which access, if they do; or why that is cheap as it is."""
     window = held.window
     places = {
-        tuple(index.substitute(thread_renaming(reference)) for index in coordinates(reference, window.factors))
+        tuple(
+            index.substitute(thread_renaming(reference)) for index in coordinates(reference, window.factors)
+        ): reference
         for reference in window.references
         if reference.reads
     }
@@ -345,7 +356,10 @@ def _shared_by_threads(held: HeldWindow, prover: Prover) -> tuple[str, Reference
         if overlapping is not None:
             often = _many_rounds(overlapping)
             shared.append(("iterations of neighbouring threads overlap", reference, often))
-    if any(_may_meet(one, other) for one, other in combinations(places, 2)):
+    if any(
+        _may_meet(one, other) and not _apart(mine, theirs, window.factors, prover)
+        for (one, mine), (other, theirs) in combinations(places.items(), 2)
+    ):
         shared.append(("neighbouring threads read common elements", window.references[0], False))
     if not shared:
         return None
@@ -377,6 +391,30 @@ def _may_meet(one: Sequence[Polynomial], other: Sequence[Polynomial]) -> bool:
         if all(factor.denominator == 1 for factor in steps) and apart.constant_value() % (gcd(*map(int, steps)) or 1):
             return False
     return True
+
+
+def _apart(one: Reference, other: Reference, factors: Sequence[Polynomial], prover: Prover) -> bool:
+    """Say whether an index of one access is always the greater, in whatever iterations of the block's threads."""
+    inside = (LoopKind.THREAD, LoopKind.SERIAL)
+    primed = {loop.var: Polynomial.symbol(f"{loop.var}'") for loop in other.loops if loop.kind in inside}
+    theirs = [
+        replace(
+            loop,
+            var=str(primed.get(loop.var, loop.var)),
+            trips=None if loop.trips is None else loop.trips.substitute(primed),
+            inside=tuple(constraint.substitute(primed) for constraint in loop.inside),
+        )
+        for loop in other.loops
+    ]
+    loops = tuple(dict.fromkeys((*one.loops, *theirs)))
+    pairs = zip(coordinates(one, factors), coordinates(other, factors), strict=True)
+    differences = [left - right.substitute(primed) for left, right in pairs]
+    return any(
+        prover.proves(less_than(most, 0))
+        for difference in differences
+        for way in (difference, -difference)
+        for most in bounds(way, loops, prover, largest=True)
+    )
 
 
 def _of_one_sign(value: Polynomial) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.references import left_early
+from metafork.analysis.references import Reference, left_early
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
@@ -29,7 +29,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import assigned_variables
+from metafork.ir.rewriting import arrays_read, assigned_variables, map_body, variables
 from metafork.printing.expressions import as_written, expression
 from strategies.loops.simplification import simplified
 from strategies.loops.spine import spine_of
@@ -53,27 +53,53 @@ def bounded_loop_hint(program: Program, variable: str) -> str:
     return ""
 
 
-def wrapped_index_hint(program: Program, access: Element) -> str:
-    """Say how an index that wraps at the border of its array is written so that it is understood."""
-    definitions = {stmt.name: stmt.value for stmt in walk_statements(program.body) if isinstance(stmt, Declare)}
+def chosen_index_hint(program: Program, reference: Reference) -> tuple[str, Program] | None:
+    """Say how an index that is one of two is written so that each is understood, with the program written so.
+
+    ``None`` where that may be another program: an index that wraps more than once, or names that have other values by
+    then.
+    """
+    access = reference.element
     written = partial(expression, spelling=as_written(program))
     for axis, index in enumerate(access.indices):
-        value = definitions.get(index.name) if isinstance(index, Var) else index
+        value = _steady_value(program, index)
         match value:
-            case Binary(op="%", left=Binary(op="+" | "-") as left, right=right):
-                below = simplified(left)
-                above = simplified(binary("-", left, right))
-                sides = [_at(access, axis, side) for side in (below, above)]
-                condition = written(binary("<", below, right))
-                return f"write {condition} ? {written(sides[0])} : {written(sides[1])}, where that is the same"
+            case Binary(op="%", left=Binary(op="+" | "-") as left, right=right) if _wraps_once(reference, axis):
+                below = _at(access, axis, simplified(left))
+                above = _at(access, axis, simplified(binary("-", left, right)))
+                chosen = Conditional(binary("<", simplified(left), right), below, above, access.type)
             case Conditional(condition=condition, then=then, otherwise=otherwise) if not any(
                 isinstance(part, Conditional) for side in (then, otherwise) for part in walk_expression(side)
             ):
-                first, second = (_at(access, axis, side) for side in (then, otherwise))
-                return f"write {written(condition)} ? {written(first)} : {written(second)}"
+                chosen = Conditional(condition, _at(access, axis, then), _at(access, axis, otherwise), access.type)
             case _:
-                pass
-    return ""
+                continue
+        body = map_body(program.body, partial(_in_place, access, chosen))
+        return f"write {written(chosen)}", replace(program, body=body)
+    return None
+
+
+def _in_place(old: Expr, new: Expr, part: Expr) -> Expr | None:
+    return new if part == old else None
+
+
+def _wraps_once(reference: Reference, axis: int) -> bool:
+    trips = [loop.trips for wrapped, loop in reference.turns if wrapped == axis]
+    return bool(trips) and all(one is not None and one.is_constant and one.constant_value() <= 2 for one in trips)
+
+
+def _steady_value(program: Program, index: Expr) -> Expr | None:
+    """Return an index, or what its variable was declared as where that has the same value at every place."""
+    if not isinstance(index, Var):
+        return index
+    statements = walk_statements(program.body)
+    values = [stmt.value for stmt in statements if isinstance(stmt, Declare) and stmt.name == index.name]
+    heads = {id(stmt.step) for stmt in statements if isinstance(stmt, For)}
+    changed = [stmt.target for stmt in statements if isinstance(stmt, Assign) and id(stmt) not in heads]
+    names = {target.name if isinstance(target, Var) else target.array for target in changed}
+    if len(values) != 1 or values[0] is None or index.name in names:
+        return None
+    return values[0] if names.isdisjoint(variables(values[0]) | arrays_read(values[0])) else None
 
 
 def _at(access: Element, axis: int, index: Expr) -> Element:
@@ -86,10 +112,18 @@ def loop_hint(loop: For) -> str:
     limit = None if view is None else view.only_limit()
     if view is None or limit is None or view.first != IntConst(0) or limit[0] not in ("<", "<="):
         return ""
+    if not _changed(loop.body).isdisjoint(variables(limit[1]) | arrays_read(limit[1])):
+        return ""  # a condition inside would not end it
     name = view.variable.name
     return (
         f"let {name} run to a bound in parameters, and write {_guard(binary(limit[0], view.variable, limit[1]))} inside"
     )
+
+
+def _changed(body: tuple[Stmt, ...]) -> set[str]:
+    """Return the names of the variables and arrays that statements change."""
+    targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
+    return {target.name if isinstance(target, Var) else target.array for target in targets}
 
 
 def _guard(condition: Expr) -> str:

@@ -105,17 +105,15 @@ HINTS = [
         ("shared memory", "a"),
     ),
     (
-        nest("y[i * B + u] = a[i * B + u] + a[i * B + u + 1] + b[u][i];", "cache(b)"),
-        nest("y[i * B + u] = a[i * B + u] + a[i * B + u + 1] + b[u][i];", "cache(b, a)"),
+        nest("for (int k = 0; k < 16; k++) y[i * B + u] += a[i * 16 + k] + b[u][i];", "cache(b)"),
+        nest("for (int k = 0; k < 16; k++) y[i * B + u] += a[i * 16 + k] + b[u][i];", "cache(b, a)"),
         "add cache(b, a)",
         ("shared memory", "a"),
     ),
     (
-        nest("y[i * B + u] = a[i * B + u] + a[(i * B + u + 1) % m];", "cache(a)"),
-        nest(
-            "y[i * B + u] = a[i * B + u] + (i * B + u + 1 < m ? a[i * B + u + 1] : a[i * B + u + 1 - m]);", "cache(a)"
-        ),
-        "write i * B + u + 1 < m ? a[i * B + u + 1] : a[i * B + u + 1 - m], where that is the same",
+        nest("int h = lim[u], p = h ? i * B + u + 1 : i * B + u; y[i * B + u] = a[i * B + u] + a[p];", "cache(a)"),
+        nest("int h = lim[u]; y[i * B + u] = a[i * B + u] + (h ? a[i * B + u + 1] : a[i * B + u]);", "cache(a)"),
+        "write h ? a[i * B + u + 1] : a[i * B + u]",
         ("shared memory", "a"),
     ),
     (
@@ -133,6 +131,20 @@ def test_the_rewriting_that_a_hint_names_is_taken_up(before, after, hint, key):
     assert not refused.taken
     assert refused.hint == hint
     assert remarks(after)[key].taken
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int h = lim[u], p = h ? i * B + u + 1 : i * B + u; h = 1 - h; y[i * B + u] = h + a[p];",
+        "int h = lim[u], p = h ? i * B + u + 1 : i * B + u; p = p / 2; y[i * B + u] = a[p];",
+        "int p = y[u] > 0 ? i * B + u + 1 : i * B + u; y[i * B + u] = 2; y[i * B + u] += a[p];",
+        "y[i * B + u] = a[(i * B + u + 1) % m];",  # which may wrap twice
+    ],
+)
+@pytest.mark.parametrize("clause", ["", "cache(a)"])
+def test_no_hint_says_another_program(body, clause):
+    assert remarks(nest(body, clause))["shared memory", "a"].hint == ""
 
 
 @pytest.mark.parametrize(
