@@ -25,7 +25,7 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, Polynomial, less_than
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
@@ -240,6 +240,7 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
     found: tuple[str, Reference] | None = None
     served: _Served | None = None
     for plan in memory.paths:
+        once, often = Polynomial(), Polynomial()
         for held in plan.windows:
             reasons = [why for why in (_shared_by_threads(held, prover), _uncoalesced(held)) if why is not None]
             why = next((one for one in reasons if not isinstance(one, _Served)), None)
@@ -248,11 +249,24 @@ def _worth(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[str
                 why = None
             if why is None:
                 served = served or next((one for one in reasons if isinstance(one, _Served)), None)
+                once += held.words if not reasons and not held.window.writes and _several(held) else ZERO
                 continue
+            often += held.words
             if growth.grows(held.words, (*memory.facts.derived, *memory.derived)):
                 return (*why, True)
             found = found or why
+        if found is not None and once != ZERO and prover.proves(at_most(often, once)):
+            return _Served(f"{found[0]}, but most of what a block would copy is read by one thread once", found[1])
     return served if found is None else (*found, False)
+
+
+def _several(held: HeldWindow) -> bool:
+    """Say whether a thread reads several elements of a window, in a loop of its own."""
+    window = held.window
+    indices = [(one, index) for one in window.references for index in coordinates(one, window.factors)]
+    return any(
+        loop.kind is LoopKind.SERIAL and loop.var in index.symbols for one, index in indices for loop in one.loops
+    )
 
 
 class Growth(Struct, frozen=True):

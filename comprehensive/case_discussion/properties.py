@@ -44,7 +44,8 @@ End = LeafReference | NoLeaf | Inconsistent
 class Check:
     """One property of one tree: what was asked, the verdict, and its ground.
 
-    ``leaves`` are the leaves that it is about; none where it is about the whole tree.
+    ``leaves`` are the leaves that it is about; none where it is about the whole tree.  It is ``sampled`` where nothing
+    but samples stand behind a yes: then it is tested, not proved.
     """
 
     name: str
@@ -52,6 +53,14 @@ class Check:
     ground: str
     counterexample: Mapping[str, Number] | None = field(default=None, compare=False)
     leaves: frozenset[int] = frozenset()
+    sampled: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """One word: proved, tested, refuted or unknown."""
+        if self.verdict is Verdict.YES:
+            return "tested" if self.sampled else "proved"
+        return "refuted" if self.verdict is Verdict.NO else "unknown"
 
 
 class Region(Struct, frozen=True):

@@ -20,13 +20,14 @@ from comprehensive.emit.host.members import (
     FLAT_SUFFIX,
     flat_function,
     flat_parameters,
+    flat_returns,
     is_flattened,
     member_declarations,
 )
 from comprehensive.emit.host.stated_order import in_order
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import Expr, IntConst, Var
-from metafork.ir.rewriting import map_expression
+from metafork.ir.program import Array, Expr, IntConst, Var
+from metafork.ir.rewriting import map_expression, variables
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import serial_text
@@ -42,6 +43,9 @@ HOST_PREFIX = "metafork_host_"
 
 INIT_SUFFIX = "_init"
 """What the name of a user's function that fills the arrays of a function ends with."""
+
+LENT = 1024
+"""How many elements a pointer leads to of which nothing says it."""
 
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
@@ -132,7 +136,7 @@ def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) 
 
 def flat_functions(unit: TranslationUnit, prefix: str = "") -> str:
     """Return functions that drivers call in the place of those which are given structures; empty where none are."""
-    given = [one for one in unit.functions if is_flattened(one) and not one.static]
+    given = [one for one in unit.functions if is_flattened(one)]
     return "".join(flat_function(one, prefix) for one in given)
 
 
@@ -141,7 +145,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
 
     Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
     """
-    given = flat_parameters(function)
+    given = [_lent(unit, function, parameter) for parameter in flat_parameters(function)]
     suffix = FLAT_SUFFIX if is_flattened(function) else ""
     arrays = [parameter for parameter in given if parameter.array is not None]
     scalars = [parameter for parameter in given if parameter.type is not None]
@@ -152,6 +156,11 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
             if parameter.declaration.count("*") == 1:
                 more = f" (`#pragma metafork extents({parameter.name}[...])` says how many elements it leads to)"
             raise CannotDriveError(f"{function.name}: no values for the parameter {parameter.declaration}{more}")
+    known = {parameter.name for parameter in scalars}
+    for parameter in arrays:
+        assert parameter.array is not None
+        for name in sorted(frozenset().union(*map(variables, parameter.array.extents)) - known):
+            raise CannotDriveError(f"{function.name}: no value for {name}, which says how large {parameter.name} is")
     # What the extents of an array are in the file's words, the driver need not know.
     declared = ["void *" if parameter.type is None else parameter.declaration for parameter in given]
     declarations = ", ".join(declared) or "void"
@@ -159,7 +168,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     prefixes = (("ours", own), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
-        f'extern {function.returns} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
+        f'extern {flat_returns(function)} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
         for mine, prefix in prefixes
     ]
     lines = [
@@ -190,6 +199,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in given)
     theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in given)
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
+    result = _result(unit, function)
     release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
     lines += [
         f"    if (driver_init) driver_init({ours});",
@@ -199,11 +209,15 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         f"    driver_run_checked({theirs});",
         *copies,
         "#endif",
-        f"    driver_run_theirs({theirs});",
+        f"    {result and f'{result} driver_result_theirs = '}driver_run_theirs({theirs});",
         '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
-        f"    driver_run_ours({ours});",
+        f"    {result and f'{result} driver_result_ours = '}driver_run_ours({ours});",
         "    int driver_differ = 0;",
     ]
+    if result:
+        floating = str("float" in result or "double" in result).lower()
+        compared = f"&driver_result_ours, &driver_result_theirs, sizeof({result}), sizeof({result}), {floating}"
+        lines.append(f'    driver_differ |= driver_compare("what is returned", {compared});')
     for parameter in arrays:
         own = names[parameter.name]
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
@@ -221,6 +235,24 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _result(unit: TranslationUnit, function: Function) -> str:
+    """Return the type of the number that a function surely returns at its end, empty where there is none."""
+    returns = flat_returns(function)
+    ends = re.search(r"\breturn\b[^;{}]+;\s*}$", unit.source.text[function.body.start : function.body.end])
+    number = ends and not {"void", "*"} & set(re.findall(r"\w+|\*", returns)) and "long double" not in returns
+    return returns if number else ""
+
+
+def _lent(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> FunctionParameter:
+    """Return a pointer that only the host uses, for its results, as an array of more elements than a point needs."""
+    unknown = parameter.array is None and parameter.type is None and parameter.pointed is not None
+    if not unknown or _is_idle_pointer(unit, function, parameter):
+        return parameter
+    assert parameter.pointed is not None
+    extents = (IntConst(LENT), *([IntConst(parameter.columns)] if parameter.columns else []))
+    return replace(parameter, array=Array(parameter.name, parameter.pointed, extents, function.span))
 
 
 def _is_idle_pointer(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> bool:

@@ -228,9 +228,6 @@ class _Run(Struct):
             except CannotDriveError as reason:
                 self.found.notes.append(f"{reason}; its leaves were not run")
                 continue
-            if function.static:
-                self.found.notes.append(f"{function.name} is static: no driver can call it; its leaves were not run")
-                continue
             functions.append(function)
         return functions
 

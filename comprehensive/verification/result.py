@@ -158,11 +158,9 @@ class Verification(Struct):
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
                  for line in (header, *rows)]  # fmt: skip
         for schedule, checks in self.guards.items():
-            counts = {verdict: sum(c.verdict is verdict for c in checks) for verdict in Verdict}
-            lines.append(
-                f"guards of {schedule}: {counts[Verdict.YES]} proved, {counts[Verdict.NO]} refuted, "
-                f"{counts[Verdict.UNKNOWN]} unknown"
-            )
+            outcomes = [check.outcome for check in checks]
+            counts = (f"{outcomes.count(word)} {word}" for word in ("proved", "tested", "refuted", "unknown"))
+            lines.append(f"guards of {schedule}: {', '.join(counts)}")
             unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
             lines += [f"  unknown: {text}" for text in unknown]
         for row in self.leaves:
@@ -275,4 +273,5 @@ class Verification(Struct):
 
 
 def _check(check: Check) -> Mapping[str, object]:
-    return {"name": check.name, "verdict": check.verdict.value, "ground": check.ground}
+    verdict = "tested" if check.outcome == "tested" else check.verdict.value
+    return {"name": check.name, "verdict": verdict, "ground": check.ground}

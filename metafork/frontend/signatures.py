@@ -130,6 +130,9 @@ class Signatures(Struct, frozen=True):
             array = parameter_array(self.source, scope, variable, {**visible, **variables})
             structure = variable.structure
             one = FunctionParameter(variable.name, spelled, variable.type, array, variable.const)
+            if variable.pointed is not None and not variable.rows:
+                columns = 0 if structure is None else structure.columns
+                one = replace(one, pointed=variable.pointed, columns=columns)
             if structure is not None:
                 const = "const " if variable.const else ""
                 suffix = self.source.text[declarator.name_span.end : declarator.span.end]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -68,6 +68,7 @@ from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
+from metafork.ir.rewriting import variables as variables_in
 from metafork.ir.translation_unit import (
     Assumption,
     Function,
@@ -297,6 +298,19 @@ class UnitParser:
             )
         )
         self._add_schedules(preprocessed, host, sites, name)
+        function = self._functions[-1]
+        self._functions[-1] = replace(function, globals=tuple(self._globals(function, visible)))
+
+    def _globals(self, function: Function, visible: Mapping[str, Variable]) -> Iterator[FunctionParameter]:
+        """Yield the variables of the file that the sizes of a function depend on."""
+        own = {parameter.name for parameter in function.values}
+        named = {one.name for s in self._schedules if s.function == function.name for one in s.program.parameters}
+        arrays = [parameter.array for parameter in function.values if parameter.array is not None]
+        named = named.union(*(variables_in(extent) for array in arrays for extent in array.extents))
+        for variable in (visible[name] for name in sorted(named - own) if name in visible):
+            if variable.type is not None and not variable.const:
+                declaration = f"{variable.type.spelling} {variable.name}"
+                yield FunctionParameter(variable.name, declaration, variable.type)
 
     def _caller(self, text: FunctionText, signatures: Signatures) -> Function:
         """Return a function without schedules that calls one with schedules, followed where all of it is known."""

@@ -24,6 +24,8 @@ class FunctionParameter(Struct, frozen=True):
 
     Of a structure, or a pointer to one, ``parts`` are the members that schedules may use, as parameters by names of
     their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``).
+
+    ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
     """
 
     name: str
@@ -37,6 +39,8 @@ class FunctionParameter(Struct, frozen=True):
     parts: tuple[FunctionParameter, ...] = ()
     text: str = ""
     member: str = ""
+    pointed: ScalarType | None = None
+    columns: int = 0
 
 
 class HostIndex(Struct, frozen=True):
@@ -112,8 +116,9 @@ class Function(Struct, frozen=True):
     function (``fragment`` is true): its span and its body are the whole text; the declarations that became
     parameters are ``dropped``, spans of the text that the host side leaves out.
 
-    ``accesses`` are ``None`` where the host code is not known well enough: then arrays stay on the device only during
-    the loops of ``TranslationUnit.transfers``.
+    ``globals`` are scalars of the file that its schedules, or the extents of what it is given, depend on, and that may
+    be assigned.  ``accesses`` are ``None`` where the host code is not known well enough: then arrays stay on the device
+    only during the loops of ``TranslationUnit.transfers``.
     """
 
     name: str
@@ -125,6 +130,7 @@ class Function(Struct, frozen=True):
     fragment: bool = False
     dropped: tuple[Span, ...] = ()
     accesses: HostAccesses | None = None
+    globals: tuple[FunctionParameter, ...] = ()
 
     @property
     def values(self) -> tuple[FunctionParameter, ...]:

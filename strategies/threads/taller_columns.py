@@ -34,6 +34,7 @@ from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Version
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+from strategies.threads.thread_coarsening import iterations
 from strategies.threads.thread_columns import ThreadColumns
 
 WORTH = Fraction(9, 10)
@@ -70,6 +71,8 @@ class TallerColumns(Strategy, frozen=True):
             return NotApplied("rows of columns share no loads")
         (loop, few), columns = mapping.coarsened, mapping.columns
         rows = 2 * few
+        if rows > iterations(version.program, loop):
+            return NotApplied(f"there are fewer than {rows} rows")
         plain, more = registers(version, analyses), registers(shorter.version, analyses)
         if not isinstance(plain, int) or not isinstance(more, int):
             return NotApplied("how many registers a thread takes is not known")

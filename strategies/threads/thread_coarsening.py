@@ -33,11 +33,14 @@ from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError,
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.ir.invariants import is_coarsenable
-from metafork.ir.program import Program, Version
+from metafork.ir.program import IntConst, Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+
+MANY = 1 << 30
+"""More iterations than a thread loop has."""
 
 OF_TILES = (4, 2)
 """How many iterations are tried where the loads that they share come from shared memory."""
@@ -70,7 +73,8 @@ class ThreadCoarsening(Strategy, frozen=True):
         if best is None:
             where = " in a loop of a thread" if tiles else ""
             return NotApplied(f"neighbouring iterations of thread loops but the innermost share no loads{where}")
-        for count in [rows for rows in OF_TILES if rows <= self.most] if tiles else [self.most]:
+        most = min(self.most, iterations(program, best))
+        for count in [rows for rows in OF_TILES if rows <= most] if tiles else [most]:
             coarsened = program.mapped(coarsened=(best, count))
             try:
                 lower(coarsened, program.name, analyses)
@@ -122,9 +126,17 @@ def rows_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = F
 
 def saved_loads(program: Program, memory: BlockMemory, loop: int, *, in_loops: bool = False) -> int:
     """Return how many loads in the text the next iteration of a thread loop has in common with this one."""
+    if iterations(program, loop) < 2:
+        return 0  # there is no next one
     names = [phase.threads[loop].var for phase in phases(program)]
     shared = [one for path in memory.paths for one in _shared(path.references, names)]
     return sum(not in_loops or any(around.kind is LoopKind.SERIAL for around in one.loops) for one in shared)
+
+
+def iterations(program: Program, loop: int) -> int:
+    """Return how many iterations a thread loop has at most, where its extent is a number; else very many."""
+    extents = [phase.threads[loop].extent for phase in phases(program)]
+    return min((one.value for one in extents if isinstance(one, IntConst)), default=MANY)
 
 
 def _shared(references: Sequence[Reference], names: Sequence[str]) -> Iterator[Reference]:

@@ -36,7 +36,13 @@ from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
-from strategies.threads.thread_coarsening import memory_of_lone_threads, rows_that_share, saved_loads
+from strategies.threads.thread_coarsening import (
+    MANY,
+    iterations,
+    memory_of_lone_threads,
+    rows_that_share,
+    saved_loads,
+)
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
@@ -72,8 +78,8 @@ class ThreadColumns(Strategy, frozen=True):
         for begins in (program, analyses.of(_from_multiples, program)):
             if begins is None:
                 break
-            for columns in COLUMNS:
-                rows = self.results // columns
+            for columns in (one for one in COLUMNS if one <= iterations(program, -1)):
+                rows = min(self.results // columns, MANY if loop is None else iterations(program, loop))
                 several = None if loop is None or rows == 1 else (loop, rows)
                 mapped = begins.mapped(columns=columns, coarsened=several)
                 try:

@@ -32,7 +32,7 @@ from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
-from strategies.threads.thread_coarsening import memory_of_lone_threads, saved_loads
+from strategies.threads.thread_coarsening import iterations, memory_of_lone_threads, saved_loads
 
 PLANES, ROWS = 8, 4
 WORTH = Fraction(9, 10)
@@ -68,17 +68,18 @@ class ThreadPlanes(Strategy, frozen=True):
         if len(sharing) < 2:
             return NotApplied("no two thread loops but the innermost share loads in neighbouring iterations")
         first, second = sharing[:2]
-        alone = _loads(program, memory, {first: self.planes})
-        together = _loads(program, memory, {first: self.planes, second: self.rows})
+        planes, rows = min(self.planes, iterations(program, first)), min(self.rows, iterations(program, second))
+        alone = _loads(program, memory, {first: planes})
+        together = _loads(program, memory, {first: planes, second: rows})
         if together > alone * WORTH:
             return NotApplied("rows of several planes load hardly less than planes of one row")
-        mapped = program.mapped(coarsened=(first, self.planes), crossed=(second, self.rows))
+        mapped = program.mapped(coarsened=(first, planes), crossed=(second, rows))
         try:
             lower(mapped, program.name, analyses)
         except CannotLowerError as reason:
             return NotApplied(str(reason))
         note = (
-            f"a thread runs {self.planes} neighbouring iterations of thread loop {first} with {self.rows} of thread "
+            f"a thread runs {planes} neighbouring iterations of thread loop {first} with {rows} of thread "
             f"loop {second} each: {float(together):.4g} loads a result instead of {float(alone):.4g}"
         )
         return Applied(replace(version, program=mapped), note, Effect("rows of planes a thread"))

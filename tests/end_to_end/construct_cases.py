@@ -323,6 +323,32 @@ BITS = {
             )
         )
     ),
+    "the bits of a float by a union": Construct(
+        function(
+            loop(
+                "bits_NAME v, w = {.i = 3}; v.f = x[i]; v.u ^= 0x80000000u; w = v; w.i++; --w.u; w.f += 1;"
+                " y[i] = v.f * w.f; union { int i; float f; } c = {0x3f800000}; c.i -= (int)(v.u >> 28);"
+                " y[i] += c.f + positive_NAME(v.f); y[i] += ((bits_NAME){x[i]}).u >> 30;"
+                " if (((bits_NAME){.f = v.f}).i < 0) y[i] = -y[i];"
+            ),
+            "float x[n]",
+            "float y[n]",
+            "typedef union { float f; uint32_t u; int32_t i; } bits_NAME;\n"
+            "static float positive_NAME(float f) { bits_NAME v = {f}; v.u &= 0x7fffffffu; return v.f; }\n",
+        )
+    ),
+    "the bits of a double by a union": Construct(
+        function(
+            loop(
+                "union of_NAME v; for (int k = 0; k < 3; k++) { v.d = x[i] + k; v.l += 1LL << 52; y[i] += v.d; }"
+                " v.u >>= 52; y[i] += (double)v.l;"
+            ),
+            "double x[n]",
+            "double y[n]",
+            "union of_NAME { double d; int64_t l; unsigned long long u; };\n",
+        ),
+        ("d", "d"),
+    ),
     "the bits of a double": Construct(
         function(
             loop(

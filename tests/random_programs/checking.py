@@ -5,6 +5,7 @@ from random import Random
 from comprehensive.verification import Options, Verification, verify
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.elements import ElementGenerator
+from tests.random_programs.everyday import EverydayGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 from tests.random_programs.pointers import PointerGenerator
 from tests.random_programs.strips import StripGenerator
@@ -23,6 +24,7 @@ KINDS: dict[str, type[Generator]] = {
     "pointers": PointerGenerator,
     "strips": StripGenerator,
     "elements": ElementGenerator,
+    "everyday": EverydayGenerator,
 }
 
 
@@ -49,7 +51,8 @@ def check_text(
 
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
-    kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays.
+    kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays; those of the
+    kind ``everyday`` have dead scalars, empty loops, structures in each other, unsigned numbers and pragmas in between.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK

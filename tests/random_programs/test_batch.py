@@ -37,7 +37,17 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
     assert found.launches > 6 * found.leaves
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("pointers", 60001), ("sums", 12004), ("strips", 16001), ("elements", 34)])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [
+        ("pointers", 60001),
+        ("sums", 12004),
+        ("strips", 16001),
+        ("elements", 34),
+        ("everyday", 70017),
+        ("everyday", 70022),
+    ],
+)
 @pytest.mark.slow
 def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])

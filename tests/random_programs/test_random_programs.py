@@ -106,6 +106,14 @@ def test_random_programs_over_elements(first):
     assert all(row.points for row in found.leaves)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(70000, 70024, 4))
+def test_random_programs_with_what_programs_have_beside_their_work(first):
+    found = check(list(range(first, first + 4)), kind="everyday")
+    assert [failure.text() for failure in found.failures] == []
+    assert_leaves_ran(found.leaves)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 @pytest.mark.slow
 def test_programs_that_once_failed(seed):

@@ -139,6 +139,7 @@ def test_address_sanitizer_sees_the_end_of_shared_memory(program):
         (["overrun", "-1", "32"], "first[-1] is outside of its 4 elements of shared memory"),
         (["overrun", "0", "28"], "shared array second (4 elements of 4 bytes at byte 16) does not lie in the 28 bytes"),
         (["too_large", "5"], "shared array first (5 elements of 4 bytes at byte 0) does not lie in the 16 bytes"),
+        (["too_large", "-2"], "first[0] is outside of its 0 elements of shared memory"),
     ],
 )
 def test_every_access_is_checked(program, arguments, message):
@@ -148,8 +149,10 @@ def test_every_access_is_checked(program, arguments, message):
     assert "block (0, 0, 0), thread (0, 0, 0)" in done.stderr
 
 
-def test_what_is_in_bounds_passes_the_checks(program):
-    assert succeed([program("checked"), "overrun", "3", "32"]).stdout == "end\n"
+# An array has less than no element in a branch that no block goes into: nobody touches it.
+@pytest.mark.parametrize("arguments", [["overrun", "3", "32"], ["too_large", "-1"]])
+def test_what_is_in_bounds_passes_the_checks(program, arguments):
+    assert succeed([program("checked"), *arguments]).stdout == "end\n"
 
 
 def test_shared_memory_holds_no_number_at_the_start_of_a_block(program):

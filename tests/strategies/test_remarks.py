@@ -182,3 +182,33 @@ def test_an_array_that_is_kept_after_all_is_not_remarked_as_left():
     found = explanation(program(MATMUL), registry.strategies(None), Analyses())
     registers = [remark for remark in found if remark.topic == "registers"]
     assert [(remark.subject, remark.taken) for remark in registers] == [("c", True)]
+
+
+STENCIL = """
+void f(int n, int m, int k, int B, const float p[k][n][m], float q[k][n][m])
+{{
+  meta_schedule meta_block(B, B) {{
+    meta_for (int y = 9; y < n - 9; y++)
+      meta_for (int x = 9; x < m - 9; x++) {{
+        float t = 0;
+        for (int r = 0; r < 8; r++) t += {read};
+        q[8][y][x] = t;
+      }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "taken"),
+    [
+        ("p[8][y][x + r]", True),
+        ("p[8][y][x + r] + p[8][y][x - r]", True),
+        ("p[8 + r][y][x]", False),
+        ("p[9 + r][y][x] + p[8 - r][y][x]", False),
+        ("p[8][y][x + r] + p[9 + r][y][x] + p[7 - r][y][x]", False),
+        ("p[8][y][x + r] + p[8][y + r][x]", True),
+    ],
+)
+def test_what_one_thread_reads_once_stays_out_of_shared_memory(read, taken):
+    assert remarks(STENCIL.format(read=read))["shared memory", "p"].taken == taken

@@ -1,15 +1,22 @@
 """Members of structures that are parameters to schedules: declared where their function begins, and put together again.
 
 A function with ``Grid g`` in which schedules use ``g.nx`` begins with ``const int g_nx = g.nx;``.  Who knows nothing of
-the structure (the driver of ``verify``) calls a *flat* function instead, which is given the members.
+the structure (the driver of ``verify``) calls a *flat* function instead, which is given the members, and the values of
+the file's variables that sizes depend on.  Of a static function there is one too: nothing else can be called.
 """
 
 from __future__ import annotations
 
+import re
+
+from metafork.frontend.text.vocabulary import HEADER_TYPES
 from metafork.ir.translation_unit import Function, FunctionParameter
 
 FLAT_SUFFIX = "_metafork_flat"
 """What the symbol of a flat function ends with."""
+
+_GIVEN = "metafork_given_"
+_RETURNED = {"void", "signed", "unsigned", "char", "short", "int", "long", "float", "double", "_Bool", "const"}
 
 
 def member_declarations(function: Function) -> str:
@@ -32,25 +39,36 @@ def member_test(member: FunctionParameter) -> str:
 
 
 def is_flattened(function: Function) -> bool:
-    """Say whether a function is given structures whose members are parameters."""
-    return any(one.parts for one in function.parameters)
+    """Say whether a flat function is called in the place of a function."""
+    given = function.static or function.globals or flat_returns(function) != function.returns
+    return bool(given) or any(one.parts for one in function.parameters)
+
+
+def flat_returns(function: Function) -> str:
+    """Return what a flat function returns: nothing where another file may not know the type."""
+    words = set(re.findall(r"\w+", function.returns))
+    return function.returns if words <= _RETURNED | HEADER_TYPES.keys() else "void"
 
 
 def flat_parameters(function: Function) -> tuple[FunctionParameter, ...]:
-    """Return what a function is given, with members in the place of structures."""
-    return tuple(one for parameter in function.parameters for one in parameter.parts or (parameter,))
+    """Return what a flat function is given: members in the place of structures; variables of the file at the end."""
+    own = (one for parameter in function.parameters for one in parameter.parts or (parameter,))
+    return (*own, *function.globals)
 
 
 def flat_function(function: Function, prefix: str = "") -> str:
     """Return a function that is given members and calls the function of a file; its symbol begins with ``prefix``."""
-    given = ", ".join(
-        one.declaration if one.type is not None else f"void *{one.name}" for one in flat_parameters(function)
-    )
-    head = f"{function.returns} metafork_flat_{function.name}({given})"
-    whole = [_whole(one) for one in function.parameters if one.parts]
+    own = flat_parameters(function)[: -len(function.globals) or None]
+    given = [one.declaration if one.type is not None else f"void *{one.name}" for one in own]
+    given += [f"{one.type.spelling} {_GIVEN}{one.name}" for one in function.globals if one.type is not None]
+    returns = flat_returns(function)
+    head = f"{returns} metafork_flat_{function.name}({', '.join(given) or 'void'})"
+    whole = [f"{one.name} = {_GIVEN}{one.name};" for one in function.globals]
+    whole += [_whole(one) for one in function.parameters if one.parts]
     call = f"{function.name}({', '.join(one.name for one in function.parameters)})"
     symbol = f"{prefix}{function.name}{FLAT_SUFFIX}"
-    return f'{head} __asm__("{symbol}");\n{head} {{ {" ".join(whole)} return {call}; }}\n'
+    called = f"return {call};" if returns == function.returns else f"{call};"
+    return f'{head} __asm__("{symbol}");\n{head} {{ {" ".join([*whole, called])} }}\n'
 
 
 def _whole(structure: FunctionParameter) -> str:

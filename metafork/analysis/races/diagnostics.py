@@ -57,7 +57,10 @@ def check_races(
         report = race_report(program, deadline, schedule.promises, _computed(program, function))
         sayable = {one.name for one in program.parameters if one.name in members or _of_text(one.name, words)}
         tried = Assertions(program, sayable, schedule.promises, deadline)
-        here = [_certain(race, program, name, words, tried) for race in report.races]
+        here = []
+        for race in report.races:
+            one = _certain(race, program, name, words, tried)
+            here.append(replace(one, way_out=_scratch(race, program, function) or one.way_out))
         severity = Severity.ERROR if strict else Severity.WARNING
         here += [_open(pair, program, name, severity, tried) for pair in report.unproved]
         found += [_in_words(one, members, words) for one in here]
@@ -72,6 +75,25 @@ def _computed(program: Program, function: Function) -> set[str]:
     body = range(function.body.start, function.body.end)
     own = (one for one in program.parameters if one.span.start in body and not one.of_serial_loop)
     return {one.name for one in own if one.name not in given}
+
+
+def _scratch(race: Race, program: Program, function: Function) -> str:
+    """Return the way out where all iterations use the same few elements of an array of the function's own."""
+    array = next(one for one in program.arrays if one.name == race.first.array)
+    own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
+    if not own or not all(isinstance(extent, IntConst) for extent in array.extents):
+        return ""
+    for access in (race.first, race.second):
+        alike = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
+        alike |= {parameter.name for parameter in program.parameters}
+        if not all(index is not None and index.symbols <= alike for index in access.indices):
+            return ""
+    extents = "".join(f"[{expression(extent)}]" for extent in array.extents)
+    declaration = f"{array.element.spelling} {array.name}{extents};"
+    return (
+        "declare it in the loop, where each iteration has its own, if none needs what another left in it: "
+        f"`{declaration}`."
+    )
 
 
 def _written(text: str, words: Set[str]) -> str:

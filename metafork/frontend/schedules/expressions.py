@@ -7,7 +7,7 @@ several faults of one expression are reported in one run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 
 from msgspec.structs import replace
@@ -38,10 +38,11 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
+from metafork.frontend.text.structures import StructureType, TypeNames, structure_of, union_members
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.math_functions import AS_BITS
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
 
@@ -100,6 +101,8 @@ class ExpressionBuilder:
                 return self._logical(op, left, right, span)
             case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_zero(right):
                 return ir.binary(op, self.condition(left), self.build(right), span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
+                return ir.binary(op, self.condition(left), self.build(right), span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
@@ -145,7 +148,27 @@ class ExpressionBuilder:
                 message = f"`{name}` has an operand of type `{operand.type.spelling}`"
                 way_out = f"give `{name}` a floating-point number."
                 raise self._reporter.refuse("MF0206", argument.span, message, way_out=way_out)
+            case syntax.Name(name=name, span=span) if (declared := self._pointer(name)) is not None:
+                message = f"the schedule asks whether the pointer `{name}` is null"
+                reason = "the device has its own memory, where pointers of the host lead nowhere."
+                flag = f"has_{name}" if f"has_{name}" not in self._visible() else f"use_{name}"
+                way_out = (
+                    f"hand over a flag that says whether there is one, `int {flag}`, and ask for that; an extent may "
+                    f"ask for it, too: `#pragma metafork extents({name}[{flag} ? n : 0])`."
+                )
+                related = ((declared, "declared here"),)
+                raise self._reporter.refuse("MF0201", span, message, reason=reason, way_out=way_out, related=related)
         return self.build(expression)
+
+    def _pointer(self, name: str) -> Span | None:
+        """Return where a pointer is declared, ``None`` for any other name."""
+        match self._resolve(name):
+            case ArraySymbol(array=array, whole=whole) if not array.scalar and not whole:
+                return array.span
+            case UnusableSymbol(code="MF0201", span=span):
+                return span
+            case _:
+                return None
 
     def _classifies(self, name: str) -> bool:
         return name in CLASSIFICATIONS and name not in self.functions and self._resolve(name) is None
@@ -260,8 +283,56 @@ class ExpressionBuilder:
             )
         return found
 
+    def union(self, type_: syntax.TypeName) -> Mapping[str, ScalarType] | None:
+        """Return the members of a union of numbers of 4 or of 8 bytes, ``None`` for any other type."""
+        found = structure_of(type_, self._typedefs)
+        members = None if found is None else union_members(found, self._typedefs)
+        return members if members is not None and next(iter(members.values())).size in UNION_BITS else None
+
+    def union_value(self, given: syntax.Expression | syntax.Braces, members: Mapping[str, ScalarType]) -> ir.Expr:
+        """Return the bits that an initialiser gives a union."""
+        if not isinstance(given, syntax.Braces):
+            found = self.bits_of(given)
+            if found is None or found[1] != members:
+                raise self._reporter.refuse("MF0205", given.span, "this is no union of the type that it initialises")
+            return found[0]
+        name, item = next(iter(members)), given.items[0] if given.items else syntax.Constant("0", given.span)
+        if isinstance(item, syntax.Designated) and len(item.indices) == 1:
+            (of,) = item.indices
+            name, item = of.name if isinstance(of, syntax.MemberDesignator) else "", item.item
+        if len(given.items) > 1 or name not in members or isinstance(item, syntax.Braces | syntax.Designated):
+            raise self._reporter.refuse("MF0221", given.span, "these braces do not fit a union")
+        return bits_from(self.build(item), members[name])
+
+    def bits_of(self, expression: syntax.Expression) -> tuple[ir.Expr, Mapping[str, ScalarType]] | None:
+        """Return a union as the integer that its bits are, and its members; ``None`` for any other expression."""
+        match expression:
+            case syntax.Name(name=name, span=span, uncertain=False):
+                symbol = self._resolve(name)
+                if isinstance(symbol, ScalarSymbol) and symbol.members is not None:
+                    return self._name(name, span), symbol.members
+            case syntax.Literal(type=type_, braces=braces):
+                members = self.union(type_)
+                if members is not None:
+                    return self.union_value(braces, members), members
+        return None
+
+    def union_member(self, expression: syntax.Expression) -> tuple[ir.Expr, ScalarType] | None:
+        """Return the bits of the union that an expression is a member of, and the type of the member."""
+        if not isinstance(expression, syntax.Member) or expression.arrow:
+            return None
+        found = self.bits_of(expression.base)
+        if found is None:
+            return None
+        if expression.field not in found[1]:
+            raise self._reporter.refuse("MF0205", expression.span, f"the union has no member `{expression.field}`")
+        return found[0], found[1][expression.field]
+
     def member(self, expression: syntax.Expression) -> ir.Expr:
         """Return a member of a structure, or an element of one that is an array; raises ``RefusedError``."""
+        part = self.union_member(expression)
+        if part is not None:
+            return taken_for(*part)
         found = self.members(expression)
         if found is None:
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
@@ -681,6 +752,27 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
+
+
+UNION_BITS = {4: ScalarType.UNSIGNED_INT, 8: ScalarType.LONG_LONG}
+"""The integers that unions are, by their bytes."""
+
+
+def taken_for(bits: ir.Expr, type_: ScalarType) -> ir.Expr:
+    """Return the bits of a union as the value of a member."""
+    if not type_.floating:
+        return bits if bits.type is type_ else ir.Cast(type_, bits, bits.span)
+    name, result = AS_BITS[bits.type]
+    return ir.Call(name, (bits,), result, bits.span)
+
+
+def bits_from(value: ir.Expr, type_: ScalarType) -> ir.Expr:
+    """Return the bits of a union of which a member has a value."""
+    bits, given = UNION_BITS[type_.size], value if value.type is type_ else ir.Cast(type_, value, value.span)
+    if not type_.floating:
+        return given if given.type is bits else ir.Cast(bits, given, value.span)
+    name, result = AS_BITS[type_]
+    return ir.Call(name, (given,), result, value.span)
 
 
 def _is_zero(index: syntax.Expression) -> bool:

@@ -6,13 +6,13 @@ thread runs it alike; in a thread nothing is written that its neighbours share, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.expressions import UNION_BITS, ExpressionBuilder, bits_from
 from metafork.frontend.schedules.inlining.calls import Calls, converted, is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
@@ -331,6 +331,9 @@ class StatementBuilder:
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
         if words:
             raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
+        members = self.expressions.union(type_)
+        if members is not None and not type_.extents:
+            return self._union(declarator, members, level)
         structure = self.expressions.structure_type(type_)
         if structure is not None:
             return self._structure(declarator, structure, level)
@@ -355,6 +358,18 @@ class StatementBuilder:
         if number is not None:
             self._scopes.settle(name, number)
         return (*before, *self._ahead(level), ir.Declare(unique, scalar, value, span))
+
+    def _union(
+        self, declarator: syntax.Declarator, members: Mapping[str, ScalarType], level: Level
+    ) -> tuple[ir.Stmt, ...]:
+        """Declare a union: the integer that its bits are."""
+        bits = UNION_BITS[next(iter(members.values())).size]
+        given = declarator.braces or declarator.value
+        value = None if given is None else self.expressions.union_value(given, members)
+        const = "const" in declarator.type.qualifiers
+        symbol = ScalarSymbol("", bits, level.origin, declarator.name_span, const, members=members)
+        unique = self._scopes.introduce(declarator.name, symbol, declarator.name_span)
+        return (*self._ahead(level), ir.Declare(unique, bits, value, declarator.span))
 
     def _structure(self, declarator: syntax.Declarator, structure: StructureType, level: Level) -> tuple[ir.Stmt, ...]:
         """Declare a structure, or an array of them: scalars of one type, the members being the last index."""
@@ -475,6 +490,14 @@ class StatementBuilder:
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
     ) -> tuple[ir.Stmt, ...]:
+        member, union = self.expressions.union_member(target), self.expressions.bits_of(target)
+        if member is not None and isinstance(target, syntax.Member):
+            given = self._value(value if not op else syntax.Infix(op, target, value, span), level)
+            bits = self._target(target.base, level)
+            return (*self._ahead(level), ir.Assign(bits, "", bits_from(given, member[1]), span))
+        if union is not None and not op:
+            given = self.expressions.union_value(value, union[1])
+            return (*self._ahead(level), ir.Assign(self._target(target, level), "", given, span))
         whole = self.expressions.structure(target) if not op and self._of_structures(target) else None
         if whole is not None:
             self._check_element_write(whole, target.span, level)

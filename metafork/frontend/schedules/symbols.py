@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct
@@ -25,7 +26,8 @@ class Origin(Enum):
 class ScalarSymbol(Struct, frozen=True):
     """A scalar variable as a schedule sees it; ``name`` is the unique name that the program uses.
 
-    ``number`` is the value of a ``const`` integer that has one for good.
+    ``number`` is the value of a ``const`` integer that has one for good.  Of a union, which is its bits as an integer,
+    ``members`` are what these are taken for.
     """
 
     name: str
@@ -34,6 +36,7 @@ class ScalarSymbol(Struct, frozen=True):
     span: Span
     const: bool = False
     number: int | None = None
+    members: Mapping[str, ScalarType] | None = None
 
 
 class ArraySymbol(Struct, frozen=True):

@@ -257,7 +257,9 @@ class Grammar:
         if named and len(named) != len(extents):
             raise GrammarError("this declaration is not understood", span)
         if not named:
-            alone = [self._structure(one.type) for one in declarations if isinstance(one.type, c_ast.Struct)]
+            alone = [
+                self._structure(one.type) for one in declarations if isinstance(one.type, c_ast.Struct | c_ast.Union)
+            ]
             for one in declarations:
                 if isinstance(one.type, c_ast.Enum):
                     self._enumeration(one.type)
@@ -365,7 +367,7 @@ class Grammar:
             pointers,
             function,
             self._span(extent),
-            self._structure(inner) if isinstance(inner, c_ast.Struct) else None,
+            self._structure(inner) if isinstance(inner, c_ast.Struct | c_ast.Union) else None,
             tuple(rows),
         )
 
@@ -384,7 +386,7 @@ class Grammar:
 
     def _structure(self, node: Any) -> syntax.StructureName:
         members = None if node.decls is None else tuple(self._member(one) for one in node.decls)
-        return syntax.StructureName(node.name or "", members)
+        return syntax.StructureName(node.name or "", members, isinstance(node, c_ast.Union))
 
     def _member(self, node: Any) -> syntax.MemberName:
         name = getattr(node, "name", None) or ""

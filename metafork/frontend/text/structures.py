@@ -40,6 +40,7 @@ class StructureType:
     slots: tuple[Slot, ...] = ()
     size: int = 0
     parts: tuple[syntax.MemberName, ...] = field(default=(), compare=False)
+    union: bool = False
 
     @property
     def columns(self) -> int:
@@ -87,6 +88,17 @@ def enter_structure(name: str, structure: StructureType, names: TypeNames) -> No
     names.structures[name] = structure
 
 
+def union_members(structure: StructureType, names: TypeNames) -> dict[str, ScalarType] | None:
+    """Return the members of a union of numbers that are of one size, ``None`` for any other type."""
+    found: dict[str, ScalarType] = {}
+    for member in structure.parts if structure.union else ():
+        scalar = scalar_type(member.words, names)
+        if member.what or member.extents or member.structure is not None or scalar is None:
+            return None
+        found[member.name] = scalar
+    return found if len({one.size for one in found.values()}) == 1 else None
+
+
 def single_members(
     structure: StructureType, names: TypeNames, before: str = ""
 ) -> Iterator[tuple[str, syntax.TypeName]]:
@@ -122,6 +134,8 @@ class _FaultError(Exception):
 
 def _defined(structure: syntax.StructureName, names: TypeNames) -> StructureType:
     name = f"struct {structure.tag}" if structure.tag else ""
+    if structure.union:
+        return StructureType(name, fault="it is a union", parts=structure.members or (), union=True)
     members: list[str] = []
     slots: list[Slot] = []
     end, widest = 0, 1

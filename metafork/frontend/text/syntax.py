@@ -182,17 +182,18 @@ class MemberName(Struct, frozen=True):
 
 
 class StructureName(Struct, frozen=True):
-    """``struct tag``, with its members where it is defined."""
+    """``struct tag``, or ``union tag``, with its members where it is defined."""
 
     tag: str
     members: tuple[MemberName, ...] | None = None
+    union: bool = False
 
 
 class TypeName(Struct, frozen=True):
     """Specifiers and declarator of a type, the name left out.
 
     ``words`` are the type specifiers in order (``unsigned``, ``long``, or a typedef name; ``struct`` stands for any
-    structure, union or enumeration, ``structure`` for one that is a ``struct``).  ``extents`` are those of an array,
+    structure, union or enumeration, ``structure`` for one that is no enumeration).  ``extents`` are those of an array,
     outermost first, ``None`` for an empty pair of brackets.  ``pointers`` counts the stars (of the element, for an
     array), and extents behind one, which are the ``rows`` of ``(*a)[m]``; ``function`` marks a function type.
     """

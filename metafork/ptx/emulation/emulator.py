@@ -255,7 +255,7 @@ class _Emulator:
         if successor == EXIT:
             return None
         after = state.fork()
-        after.path = (*state.path, Decision(block, successor, uniform))
+        after.path = (*state.path, Decision(block, successor, uniform, condition))
         if condition is not None:
             if self.predicates.excluded(condition, state):
                 return None

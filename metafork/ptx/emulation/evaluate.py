@@ -33,6 +33,9 @@ from metafork.ptx.text.syntax import (
     Vector,
 )
 
+MOST_EXTREMES = 8
+"""The least, or greatest, of more values than this is compared as one value."""
+
 SIGNED_INDEX = "signed-index"
 """The name of the assumption that signed 32-bit index arithmetic does not overflow."""
 
@@ -463,7 +466,34 @@ class Evaluator:
         decided = self._decided(left, right, signed=signed)
         if decided is not None:
             return terms.constant(1, int(decided))
+        for poly, least in ((left, True), (right, False)):
+            # nvcc joins `i < 1 || j < 1` to one comparison with the lesser of both.
+            extremes = self._extremes(poly, "s" if signed else "u")
+            if extremes is not None:
+                kind, ways = extremes
+                parts = [
+                    self.compare("lt", way if least else left, right if least else way, signed=signed) for way in ways
+                ]
+                if (kind == "min") is least:
+                    return terms.negate(terms.conjunction([terms.negate(part) for part in parts]))
+                return terms.conjunction(parts)
         return terms.atom("slt" if signed else "ult", 1, (left, right))
+
+    def _extremes(self, poly: Poly, sign: str, within: int = 0) -> tuple[str, tuple[Poly, ...]] | None:
+        """Return what a value is the least or the greatest of, ``None`` where it is neither, or of too many."""
+        number = poly.terms[0][0][0] if not poly.constant and len(poly.terms) == 1 else None
+        if number is None or poly.terms[0] != ((number,), 1) or within == MOST_EXTREMES:
+            return None
+        atom = self.terms.atoms[number]
+        kind = atom.kind[1:]
+        if atom.kind[0] != sign or kind not in ("min", "max"):
+            return None
+        ways: list[Poly] = []
+        for argument in atom.args:
+            assert isinstance(argument, Poly)
+            inner = self._extremes(argument, sign, within + 1)
+            ways += inner[1] if inner is not None and inner[0] == kind else (argument,)
+        return (kind, tuple(ways)) if len(ways) <= MOST_EXTREMES else None
 
     def _decided(self, left: Poly, right: Poly, *, signed: bool) -> bool | None:
         """Decide left < right by bounds, where they exclude a wrap."""

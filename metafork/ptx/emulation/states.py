@@ -22,11 +22,15 @@ MOST_STATES = 8
 
 
 class Decision(Struct, frozen=True):
-    """A branch taken on a path: its block, which successor, and whether all lanes of a warp decide alike."""
+    """A branch taken on a path: its block, which successor, whether all lanes of a warp decide alike, and when so.
+
+    Lanes of the state before it decide so where the ``condition`` holds, which is ``None`` where that is not known.
+    """
 
     block: int
     successor: int
     uniform: bool
+    condition: Poly | None = None
 
 
 class State(Struct):
@@ -92,8 +96,9 @@ class Joiner:
             elif all(other is not None and other.poly == value.poly for other in values):
                 registers[name] = Value(value.poly)
             elif all(other is not None for other in values):
+                chosen = self._chosen(name, states, 0) if value.poly.width == 1 else None
                 key = (block, self._serial, name)
-                registers[name] = Value(self.terms.atom("phi", value.poly.width, key, varies=True))
+                registers[name] = Value(chosen or self.terms.atom("phi", value.poly.width, key, varies=True))
         facts = tuple(fact for fact in first.facts if all(fact in state.facts for state in others))
         known = {n: v for n, v in first.known.items() if all(state.known.get(n) == v for state in others)}
         choices = {p: c for p, c in first.choices.items() if all(state.choices.get(p) == c for state in others)}
@@ -105,6 +110,40 @@ class Joiner:
         for state in others:
             path = _common_prefix(path, state.path)
         return State(registers, facts, known, trace, epoch, path, choices)
+
+    def _chosen(self, name: str, states: list[State], depth: int) -> Poly | None:
+        """Return a predicate in terms of the decisions by which states parted, ``None`` where those do not say it.
+
+        So nvcc makes a guard of several comparisons: it branches around the last of them.
+        """
+        values = {state.registers[name].poly for state in states}
+        if len(values) == 1:
+            return values.pop()
+        while all(len(state.path) > depth and state.path[depth] == states[0].path[depth] for state in states):
+            depth += 1
+        if not all(len(state.path) > depth for state in states):
+            return None
+        decisions = {state.path[depth] for state in states}
+        if len(decisions) != 2 or len({decision.block for decision in decisions}) != 1:
+            return None
+        condition = states[0].path[depth].condition
+        here = [state for state in states if state.path[depth] == states[0].path[depth]]
+        there = [state for state in states if state.path[depth] != states[0].path[depth]]
+        others = there[0].path[depth].condition
+        if condition is None or others is None or others != self.terms.negate(condition):
+            return None
+        one, other = self._chosen(name, here, depth + 1), self._chosen(name, there, depth + 1)
+        return None if one is None or other is None else self._selected(condition, one, other)
+
+    def _selected(self, condition: Poly, then: Poly, otherwise: Poly) -> Poly:
+        """Return a predicate that is one of two, as a conjunction where one of them is constant."""
+        terms = self.terms
+        for which, one, other in ((condition, then, otherwise), (terms.negate(condition), otherwise, then)):
+            if one.is_constant:
+                if one.constant:
+                    return terms.negate(terms.conjunction((terms.negate(which), terms.negate(other))))
+                return terms.conjunction((terms.negate(which), other))
+        return terms.add(terms.conjunction((condition, then)), terms.conjunction((terms.negate(condition), otherwise)))
 
     # --- blocks -------------------------------------------------------------------------------------------------
 

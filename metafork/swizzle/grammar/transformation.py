@@ -67,7 +67,7 @@ class Transformation(Struct, frozen=True):
 
 def parameters(length: int, secondary: int, level: int) -> Iterator[Transformation]:
     """Yield every instance of the template at a restriction level, ungrouped first."""
-    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    groups = [g for g in range(length, 1, -1) if length % g == 0 and (g == length or level >= 3)] or [length]
     steps = [d for d in range(secondary, 1, -1) if secondary % d == 0] or [2]
     for group in groups:
         constants = [*range(group), -1]
@@ -125,7 +125,7 @@ def broadcasts(length: int, secondary: int, level: int) -> OptionSet:
 
     In the papers' template they are the fan factor 0, where the place is the rotation's.
     """
-    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    groups = [g for g in range(length, 1, -1) if length % g == 0 and (g == length or level >= 3)] or [length]
     steps = [d for d in range(secondary, 0, -1) if secondary % d == 0]
     chosen = [
         (group, every, rotate, constant)
@@ -176,7 +176,7 @@ def rotations(length: int, cells: int, level: int) -> OptionSet:
 
     Raises ``ValueError`` for axes whose rotations are too many to list.
     """
-    groups = [length] if level < 3 else [g for g in range(length, 1, -1) if length % g == 0]
+    groups = [g for g in range(length, 1, -1) if length % g == 0 and (g == length or level >= 3)] or [length]
     if sum(groups) * cells > MOST_ENTRIES:
         raise ValueError(f"{sum(groups)} rotations of {cells} elements are too many to list")
     expressions: list[Index] = [PRIMARY] if cells <= length else []

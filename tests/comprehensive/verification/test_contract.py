@@ -219,8 +219,11 @@ def test_a_schedule_without_a_leaf_is_not_verified(tmp_path):
     assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k0", 0)]
 
 
-def test_a_leaf_of_a_static_function_is_not_verified(tmp_path):
-    told = ran(tmp_path, ALWAYS.replace("void", "static void") + "void user(int n, float a[n]) { always(n, 1, a); }")
+def test_a_leaf_of_a_function_that_no_driver_calls_is_not_verified(tmp_path):
+    given = ALWAYS.replace("(int n", "(struct unknown *one, int n").replace(
+        "  meta_schedule", "  use(one);\n  meta_schedule"
+    )
+    told = ran(tmp_path, given)
     assert told.exit_code == 5
     assert "not verified: p_k0 leaf 1 (as written): no driver calls its function" in told.output
 

@@ -49,7 +49,7 @@ void f(int n, int B, const struct wide *table, void (*call)(int), const char *na
     ("more", "use", "why"),
     [
         ("", "", ""),
-        (", struct wide *spare", "", "no values for the parameter"),
+        (", struct unknown *spare", "", "no values for the parameter"),
         ("", "if (n < 0) call(n);", "no values for the parameter void (*call)(int)"),
         (", struct wide lost", "", "no values for the parameter struct wide lost"),
     ],

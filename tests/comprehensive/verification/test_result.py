@@ -57,6 +57,18 @@ def test_lines_about_one_leaf_name_its_strategies():
     assert f"  unknown: {unknown.name}: too hard" in lines
 
 
+def test_what_holds_at_samples_is_tested_and_not_proved():
+    found = verification()
+    checks = [
+        Check("a", Verdict.YES, "Z3"),
+        Check("b", Verdict.YES, "at 60 regions", sampled=True),
+        Check("c", Verdict.UNKNOWN, "at 0 regions", sampled=True),
+    ]
+    found.guards["f"] = checks
+    assert "guards of f: 1 proved, 1 tested, 0 refuted, 1 unknown" in found.table().splitlines()
+    assert [one["verdict"] for one in json.loads(found.to_json())["guards"]["f"]] == ["yes", "tested", "unknown"]
+
+
 def test_a_leaf_is_named_by_the_row_of_its_own_schedule():
     found = verification()
     assert found.leaf_named("f", 1) == "leaf 1 (as written)"

@@ -166,3 +166,13 @@ def test_memory_that_no_vector_may_touch_is_accessed_one_by_one(launch, n, size,
     aligned = all(one.ctypes.data % 16 == 0 for one in (a, x, y))
     assert (" large" in capfd.readouterr().err) is not aligned
     assert aligned or shift
+
+
+@pytest.mark.parametrize(("rows", "several"), [(1, None), (2, (0, 2)), (3, (0, 3)), (64, (0, 4))])
+def test_a_thread_has_no_more_rows_than_its_loop_has_iterations(rows, several):
+    columns, _, type_, body = TAKEN["a_factor_of_rows"]
+    text = TEXT.format(type=type_, cached="", x="int", body=body).replace("v < B", f"v < {rows}")
+    applied = STRATEGY.apply(Version(program(text)), Analyses())
+    assert isinstance(applied, Applied)
+    assert applied.version.program.mapping.columns == columns
+    assert applied.version.program.mapping.coarsened == several

@@ -493,31 +493,34 @@ static inline unsigned char *shared_base() { return running->shared; }
 /* Each file has its own `running`, so what uses it may not be one function for all files of a program. */
 namespace {
 
-/* An array in shared memory whose every access is checked (METAFORK_CHECK). */
+/* An array in shared memory whose every access is checked (METAFORK_CHECK).  It need not lie there where nobody touches it: in a
+ * branch that no block goes into its size may be below 0. */
 template <class Element> struct checked_array {
     Element *first;
-    long long extent;
+    long long offset, elements, extent;
     const char *name;
 
-    checked_array(unsigned char *base, long long offset, long long elements, const char *its_name)
-        : first(reinterpret_cast<Element *>(base + offset)), extent(elements), name(its_name) {
+    checked_array(unsigned char *base, long long its_offset, long long its_elements, const char *its_name)
+        : first(reinterpret_cast<Element *>(base + its_offset)), offset(its_offset), elements(its_elements), extent(0), name(its_name) {
         const long long size = (long long)sizeof(Element);
-        if (offset < 0 || elements < 0 || offset % (long long)alignof(Element) != 0 || elements > (running->shared_bytes - offset) / size) {
-            char text[256];
-            snprintf(text, sizeof text, "shared array %s (%lld elements of %lld bytes at byte %lld) does not lie in the %lld bytes launched",
-                     its_name, elements, size, offset, (long long)running->shared_bytes);
-            fault(text);
-        }
+        const bool aligned = offset >= 0 && offset % (long long)alignof(Element) == 0;
+        if (aligned && elements <= (running->shared_bytes - offset) / size) extent = elements < 0 ? 0 : elements;
+        else if (elements >= 0) extent = -1;
     }
 
     template <class Index> Element &operator[](Index index) const {
-        const bool negative = (Index)-1 <= (Index)1 && (long long)index < 0;
+        const bool negative = extent < 0 || ((Index)-1 <= (Index)1 && (long long)index < 0);
         if (negative || (unsigned long long)index >= (unsigned long long)extent) outside((long long)index);
         return first[index];
     }
 
     [[noreturn]] __attribute__((noinline)) void outside(long long index) const {
         char text[256];
+        if (extent < 0) {
+            snprintf(text, sizeof text, "shared array %s (%lld elements of %lld bytes at byte %lld) does not lie in the %lld bytes launched",
+                     name, elements, (long long)sizeof(Element), offset, (long long)running->shared_bytes);
+            fault(text);
+        }
         snprintf(text, sizeof text, "%s[%lld] is outside of its %lld elements of shared memory", name, index, extent);
         fault(text);
     }

@@ -38,3 +38,28 @@ def test_other_words_change_no_message(name):
         ("", f"int other({shown})\n{{\n  return one + i_block * i_thread;\n}}\n"),
     ):
         assert message(PROGRAMS[name], before, behind) == usual
+
+
+FILLED = "for (int k = 0; k < 3; k++) for (int l = 0; l < 2; l++) w[k][l] = x[i] + k * l; x[i] = w[2][1];"
+
+
+@pytest.mark.parametrize(
+    ("array", "filled", "told"),
+    [
+        ("float w[3][2];", FILLED, "`float w[3][2];`"),
+        ("int w[40];", "w[i] = i; w[i + 1] = 2; x[i] = w[i];", ""),
+        ("int w[n];", "for (int k = 0; k < n; k++) w[k] = i; x[i] = w[n - 1];", ""),
+    ],
+    ids=["filled", "by the iteration", "of any size"],
+)
+def test_an_array_that_each_iteration_fills_is_declared_in_the_loop(array, filled, told):
+    def program(before, inside):
+        return f"{before} meta_schedule meta_block(B) {{ meta_for (int i = 0; i < n; i++) {{ {inside} {filled} }} }}"
+
+    text = "void f(int n, int B, float x[n])\n{\n%s\n}\n"
+    with pytest.raises(DiagnosticsError) as refused:
+        check_races(parse(Source("f.mf", text % program(array, ""))))
+    found = refused.value.diagnostics
+    assert all(("declare it in the loop" in one.way_out) == bool(told) and told in one.way_out for one in found)
+    if told:
+        assert check_races(parse(Source("f.mf", text % program("", array)))) == ()

@@ -76,6 +76,46 @@ class TestFlow:
         assert deltas(report) == [1, -2]
         assert_same_results(before, after)
 
+    NEIGHBOURS = """
+        @%p9 bra DONE;
+        ld.global.nc.f32 %f1, [%rd4]; ld.global.nc.f32 %f2, [%rd4+4];
+        add.f32 %f3, %f1, %f2; st.global.f32 [%rd5], %f3;
+    """
+
+    # nvcc 13 branches around the last comparisons of a guard, or compares the lesser of two values at once.
+    @pytest.mark.parametrize(
+        ("guard", "found"),
+        [
+            (
+                "setp.lt.s32 %p2, %r5, 3; mov.pred %p9, -1; @%p2 bra JOIN; add.s32 %r9, %r1, -2; "
+                "setp.ge.s32 %p9, %r5, %r9; JOIN:",
+                [1],
+            ),
+            (
+                "setp.lt.s32 %p2, %r5, 3; mov.pred %p8, 0; @%p2 bra JOIN; setp.lt.s32 %p8, %r5, 90; @!%p8 bra JOIN; "
+                "setp.lt.s32 %p8, %r5, 80; JOIN: not.pred %p9, %p8;",
+                [1],
+            ),
+            ("mov.pred %p9, 0; setp.gt.s32 %p2, %r1, 60; @%p2 bra JOIN; setp.gt.s32 %p9, %r5, 50; JOIN:", [1]),
+            ("setp.lt.s32 %p2, %r5, 9; setp.lt.s32 %p9, %r5, 3; @%p2 bra JOIN; setp.gt.s32 %p9, %r5, 70; JOIN:", [1]),
+            ("add.s32 %r9, %r5, %r1; min.s32 %r10, %r5, %r9; setp.lt.s32 %p9, %r10, 3;", [1]),
+            ("sub.s32 %r9, %r5, 9; max.s32 %r10, %r9, %r5; setp.ge.s32 %p9, %r10, 90;", [1]),
+            ("min.s32 %r9, %r5, %r1; max.s32 %r10, %r9, 7; setp.gt.s32 %p9, 60, %r10;", [1]),
+            ("min.u32 %r10, %r5, %r1; setp.lt.s32 %p9, %r10, 3;", []),
+            (
+                "setp.lt.s32 %p2, %r5, 3; mov.pred %p9, -1; @%p2 bra JOIN; and.b32 %r9, %r4, 1; "
+                "setp.eq.s32 %p9, %r9, 0; JOIN:",
+                [],
+            ),
+        ],
+        ids=["around", "around twice", "uniform", "either", "least", "greatest", "clamped", "unsigned", "odd lanes"],
+    )
+    def test_guards_of_several_comparisons(self, guard, found):
+        before = kernel(guard + self.NEIGHBOURS)
+        after, report = shuffled(before)
+        assert deltas(report) == found
+        assert_same_results(before, after)
+
     LOOP = """
     mov.u32 %r9, 0; mov.f32 %f9, 0f00000000;
     LOOP:

@@ -25,6 +25,13 @@ SMALL = {
         b: [4, 2] = ?transform{axis=0, secondary=1, level=1}(a)
         c: [4, 2] = ?rotate{axis=0}(b)
         goal c = \\i, j. x[(3 * i + 3 + j) % 4 + 4 * ((j + (3 * i + 3 + j) % 4 / 2) % 2)]""",
+    "axes of one place": """
+        x: [6] = input
+        l: [1, 6] = \\i, j. x[i + j]
+        a: [1, 6] = ?transform{axis=0, secondary=1}(l)
+        b: [1, 6] = ?transform{axis=1, secondary=0, level=3}(a)
+        c: [1, 6] = ?transform{axis=0, secondary=1, level=4}(b)
+        goal c = \\i, j. x[5 * j % 6]""",
     "sums of neighbours, with zeros to spare": """
         x: [5] = input
         l: [4, 2] = load_trunc(x)
