@@ -11,16 +11,12 @@ from metafork.ir.program import (
     BlockArray,
     Declare,
     Element,
-    For,
-    If,
-    Phase,
     PrivateArray,
     Program,
     Stmt,
-    expressions_of,
     walk_statements,
 )
-from metafork.ir.rewriting import assigned_variables, private_arrays, variables
+from metafork.ir.rewriting import assigned_variables, private_arrays
 from metafork.transform.directive import Refused
 from metafork.transform.loops import SerialLoop
 
@@ -52,30 +48,3 @@ def independent(program: Program, loop: SerialLoop, analyses: Analyses) -> Refus
     if proof:
         return None
     return Refused(proof.reason, loop.stmt.span if proof.access is None else proof.access.element.span)
-
-
-def same_for_all(body: Body, variable: str) -> Refused | None:
-    """Return a refusal where what a block does together depends on ``variable``: code outside of phases.
-
-    Phases may: their threads do it one by one.
-    """
-    for stmt in body:
-        if isinstance(stmt, BlockArray):
-            return Refused(
-                f"the block keeps `{stmt.array.name}`, of which each iteration would need its own", stmt.span
-            )
-        own = () if isinstance(stmt, Phase) else expressions_of(stmt)
-        extents = [loop.extent for loop in stmt.threads] if isinstance(stmt, Phase) else []
-        heads = [one for one in (stmt.init, stmt.step) if one is not None] if isinstance(stmt, For) else []
-        asked = [*own, *extents, *(expr for head in heads for expr in expressions_of(head))]
-        if any(variable in variables(expr) for expr in asked):
-            return Refused(f"the threads of a block do this together, and it depends on `{variable}`", stmt.span)
-        inner: tuple[Body, ...] = ()
-        if isinstance(stmt, If):
-            inner = (stmt.then, stmt.otherwise)
-        elif isinstance(stmt, For):
-            inner = (stmt.body,)
-        for part in inner:
-            if refused := same_for_all(part, variable):
-                return refused
-    return None

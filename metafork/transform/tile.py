@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import cached_property
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from metafork.ir.program import Declare, Derived, Expr, If, IntConst, Phase, Pro
 from metafork.ir.rewriting import arrays_read, names_of, substitute_body, variables
 from metafork.transform import legality
 from metafork.transform.directive import Refused
+from metafork.transform.in_threads import in_threads
 from metafork.transform.loops import (
     INT,
     Body,
@@ -53,7 +55,8 @@ class Tile(Struct, frozen=True):
                                                        }
 
     Of a thread loop, the loops of the same dimension in all phases are split; of a grid loop, a block runs the tile in
-    each of its phases.  ``strided``: ``v = v_i * v_tiles + v_o``, so that neighbours in a block stay neighbours.
+    each of its phases (``metafork.transform.in_threads``), and with ``tail=peel`` the rest has blocks of its own.
+    ``strided``: ``v = v_i * v_tiles + v_o``, so that neighbours in a block stay neighbours.
 
     Legal: the order of grid and thread loops is free, by what ``meta_for`` promises, where nothing that the block does
     together depends on a grid loop; consecutive tiles of a serial loop run in its order, strided ones need iterations
@@ -100,8 +103,8 @@ class Tile(Struct, frozen=True):
                 return None
             head, threads = stmt.threads[axis], list(stmt.threads)
             split = _Split(self, replace(program, derived=derived), head.var, head.extent)
-            derived = split.derived
             threads[axis] = replace(head, var=split.outer, extent=split.tiles)
+            derived = split.derived
             return (replace(stmt, threads=tuple(threads), body=split.tile(stmt.body)),)
 
         body = each_replaced(program.body, tiled)
@@ -109,33 +112,43 @@ class Tile(Struct, frozen=True):
 
     def _of_grid(self, program: Program, axis: int) -> Program | Refused:
         head, grid = program.grid[axis], list(program.grid)
-        if refused := legality.same_for_all(program.body, head.var):
-            return refused
         split = _Split(self, program, head.var, head.extent)
-        grid[axis] = replace(head, var=split.outer, extent=split.tiles)
-
-        def tiled(stmt: Stmt) -> Body | None:
-            return (replace(stmt, body=split.tile(stmt.body)),) if isinstance(stmt, Phase) else None
-
-        body = each_replaced(program.body, tiled)
+        own_blocks = self.tail is Tail.PEEL and self.layout is Layout.CONSECUTIVE
+        body = in_threads(program.body, head.var, split.full_tile if own_blocks else split.tile, split.taken)
+        if isinstance(body, Refused):
+            return body
+        extent, body = split.in_blocks(body, program.body) if own_blocks else (split.tiles, body)
+        grid[axis] = replace(head, var=split.outer, extent=extent)
         return replace(program, grid=tuple(grid), body=body, derived=split.derived)
 
 
 class _Split:
-    """The names, the number of tiles and the code of one tile of a loop."""
+    """The names, the number of tiles and the code of one tile of a loop.
+
+    What is computed from parameters alone becomes a derived scalar, in ``derived``.
+    """
 
     def __init__(self, tile: Tile, program: Program, variable: str, extent: Expr) -> None:
-        taken = set(names_of(program))
-        self._tile, self._variable, self._extent, self._taken = tile, variable, extent, taken
-        self.outer, self._inner = fresh(f"{variable}_o", taken), fresh(f"{variable}_i", taken)
+        self.taken = set(names_of(program))
+        self._program, self._tile, self._variable, self._extent = program, tile, variable, extent
+        self.outer, self._inner = fresh(f"{variable}_o", self.taken), fresh(f"{variable}_i", self.taken)
         self.derived = program.derived
-        self.tiles = _tiles(extent, tile.factor)
-        known = {one.name for one in program.parameters} | {one.name for one in program.derived}
-        if not isinstance(extent, IntConst) and variables(extent) <= known and not arrays_read(extent):
-            name = fresh(f"{variable}_tiles", taken)
-            up = binary("+", extent, IntConst(tile.factor - 1))
-            self.derived = (*program.derived, Derived(name, INT, binary("/", up, IntConst(tile.factor))))
-            self.tiles = Var(name, INT)
+
+    @cached_property
+    def tiles(self) -> Expr:
+        """How many tiles there are, 0 or less where there is no iteration; the sum stays within ``int``."""
+        extent, factor = self._extent, IntConst(self._tile.factor)
+        if isinstance(extent, IntConst):
+            return IntConst((extent.value - 1) // factor.value + 1)
+        known = {one.name for one in self._program.parameters} | {one.name for one in self._program.derived}
+        if variables(extent) <= known and not arrays_read(extent):
+            return self._computed("tiles", binary("/", binary("+", extent, IntConst(factor.value - 1)), factor))
+        return binary("+", binary("/", extent, factor), binary(">", binary("%", extent, factor), IntConst(0)))
+
+    def _computed(self, suffix: str, value: Expr) -> Var:
+        name = fresh(f"{self._variable}_{suffix}", self.taken)
+        self.derived = (*self.derived, Derived(name, INT, value))
+        return Var(name, INT)
 
     def tile(self, body: Body) -> Body:
         """Return what a tile does whose iterations do ``body``."""
@@ -158,17 +171,23 @@ class _Split:
         full = binary(">=", left, factor) if self._tile.layout is Layout.CONSECUTIVE else binary(">", last, IntConst(0))
         return (If(full, (self._counting(one),), self._renamed((self._counting(tested),))),)
 
+    def full_tile(self, body: Body) -> Body:
+        """Return what a full tile of neighbours does."""
+        first = binary("*", IntConst(self._tile.factor), Var(self.outer, INT))
+        return (self._counting((Declare(self._variable, INT, binary("+", first, Var(self._inner, INT))), *body)),)
+
+    def in_blocks(self, together: Body, alone: Body) -> tuple[Expr, Body]:
+        """Return how many blocks there are where each iteration that is left over has its own, and what they do."""
+        outer, factor = Var(self.outer, INT), self._tile.factor
+        full = self._computed("full", binary("/", self._extent, IntConst(factor)))
+        before = binary("*", IntConst(factor - 1), full)
+        rest = (Declare(self._variable, INT, binary("+", before, outer)), *alone)
+        body = (If(binary("<", outer, full), together, self._renamed(rest)),)
+        return binary("-", self._extent, before), body
+
     def _counting(self, body: Body) -> Stmt:
         return counting(self._inner, IntConst(0), IntConst(self._tile.factor), body)
 
     def _renamed(self, body: Body) -> Body:
         """Return a second copy of code under names of its own: a program declares each name once."""
-        return substitute_body(body, {}, self._taken, renaming=frozenset(self._taken))
-
-
-def _tiles(extent: Expr, factor: int) -> Expr:
-    """Return how many tiles there are, 0 or less where there is no iteration; the sum stays within ``int``."""
-    if isinstance(extent, IntConst):
-        return IntConst((extent.value - 1) // factor + 1)
-    size = IntConst(factor)
-    return binary("+", binary("/", extent, size), binary(">", binary("%", extent, size), IntConst(0)))
+        return substitute_body(body, {}, self.taken, renaming=frozenset(self.taken))

@@ -140,7 +140,7 @@ LEFT = """void left(int n, int B, const float a[n], float b[n])
 
 REFUSED = {
     ("tile(z, 4)", SCALED): "there is no loop over `z`; loops are over `i`, `u`",
-    ("tile(i, 2)", SHARED): "the block keeps `t`, of which each iteration would need its own",
+    ("tile(i, 2)", SHARED): "the block keeps `t`",
     ("tile(k, 4)", LEFT): "the loop over `k` is left early",
     ("tile(k_1, 4)", LEFT): "the loop over `k_1` is not `for (int k_1 = 0;",
     ("tile(m, 4)", LEFT): "the loop over `m` is not `for (int m = 0; m < limit; m++)` with a limit that stays",
