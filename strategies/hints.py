@@ -57,9 +57,11 @@ def chosen_index_hint(program: Program, reference: Reference) -> tuple[str, Prog
     """Say how an index that is one of two is written so that each is understood, with the program written so.
 
     ``None`` where that may be another program: an index that wraps more than once, or names that have other values by
-    then.
+    then; and where the element is assigned too, for C assigns no choice.
     """
     access = reference.element
+    if any(isinstance(stmt, Assign) and stmt.target == access for stmt in walk_statements(program.body)):
+        return None
     written = partial(expression, spelling=as_written(program))
     for axis, index in enumerate(access.indices):
         value = _steady_value(program, index)
