@@ -100,6 +100,7 @@ def peak_megabytes(*arguments):
     return done, int(done.stderr.split("peak")[-1])
 
 
+@pytest.mark.slow
 def test_the_memory_bound_holds_for_the_process():
     tiny, base = peak_megabytes("-D", "s=2", "--memory", "200")
     assert tiny.returncode == 0

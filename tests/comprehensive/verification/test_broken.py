@@ -112,6 +112,7 @@ def test_the_unbroken_ones_pass():
     assert checks_that_fail(optimized(STENCIL + GUARDED)) == set()
 
 
+@pytest.mark.slow
 def test_a_missing_barrier(stencil):
     assert "races" in checks_that_fail(stencil, broken(lambda stmt: [] if isinstance(stmt, Barrier) else [stmt]))
 

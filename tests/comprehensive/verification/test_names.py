@@ -55,6 +55,7 @@ void f(int n, int B, const struct wide *table, void (*call)(int), const char *na
     ],
     ids=["idle", "a_macro_reads_it", "the_body_reads_it", "no_pointer"],
 )
+@pytest.mark.slow
 def test_pointers_that_a_function_has_no_use_for_are_null(more, use, why):
     options = Options(points=3, dataflow_seconds=0, optimization="-O0")
     text = IDLE.format(more=more, use=use)

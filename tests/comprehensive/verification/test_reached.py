@@ -111,6 +111,7 @@ def check_that_some_points_are_left_out(found, number):
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["conditional", "elimination"])
+@pytest.mark.slow
 def test_host_code_that_skips_a_schedule_fails_no_leaf(functions, number):
     assert functions.passed, functions.table()
     check_that_some_points_are_left_out(functions, number)

@@ -186,6 +186,7 @@ def test_instances_have_all_rows_or_fewer():
     assert (8, (0, 16)) not in rows
 
 
+@pytest.mark.slow
 def test_kernels_at_sizes_that_leave_rows_and_columns_over(tmp_path):
     points = grid(n=(16, 35), m=(8, 18), s=(1, 2), B=(5, 8), C=(3, 4)) + grid(
         n=(48,), m=(8,), s=(1,), B=(16, 24), C=(4, 8)

@@ -149,6 +149,7 @@ def launch(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("n", "size", "shift"), [(256, 128, 0), (256, 128, 1), (258, 129, 0), (264, 132, 2)])
+@pytest.mark.slow
 def test_memory_that_no_vector_may_touch_is_accessed_one_by_one(launch, n, size, shift, capfd, monkeypatch):
     """The first leaf runs from device pointers that are aligned or not: with checks of every vector access."""
     m, random = 5, np.random.default_rng(3)

@@ -63,7 +63,7 @@ def test_a_leaf_without_code_is_reported(folder):
 
 
 @pytest.mark.parametrize("backend", ["hip", "opencl"])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_back_ends_without_ptx_are_quiet(folder, backend):
     text = (EXAMPLES / "smooth.mf").read_text()
     (folder / "two.mf").write_text(text + text.replace("smooth", "second"))

@@ -131,6 +131,7 @@ FAULTS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_left_out_shows(tmp_path):
     text = product("whole_tiles")
     point = {"n": 4, "m": 12, "K": 4, "B": 4}

@@ -8,5 +8,6 @@ from tests.sampling import sampled
 
 
 @pytest.mark.parametrize("seed", sampled(SEEDS, 1))
+@pytest.mark.slow
 def test_random_programs(opencl, tmp_path, seed):
     check(seed, opencl, tmp_path, OPENCL)

@@ -37,6 +37,7 @@ def whole(smooth, driver):
     return calls
 
 
+@pytest.mark.slow
 def test_the_calls_of_a_run(whole):
     names = whole.names
     assert names[0] == "cuInit"

@@ -113,6 +113,7 @@ def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="NO CMAKE")
+@pytest.mark.slow
 def test_the_cmake_package_needs_no_cuda(matmul, driver, tmp_path):
     done, calls = driver.run([used_by_cmake(matmul, tmp_path)], log=tmp_path / "log")
     assert (done.returncode, calls.names) == (0, [])
