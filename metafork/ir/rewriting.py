@@ -249,7 +249,9 @@ class _Substitution(Rewriter):
         extents = [self.expression(loop.extent) for loop in node.threads]
         around, self.scope = self.scope, self.inner()
         pairs = zip(node.threads, extents, strict=True)
-        threads = same((changed(loop, var=self._renamed(loop.var), extent=e) for loop, e in pairs), node.threads)
+        threads = same(
+            (changed(loop, var=self._renamed(loop.var, loop.type), extent=e) for loop, e in pairs), node.threads
+        )
         body = self.body(node.body)
         self.scope = around
         return changed(node, threads=threads, body=body)

@@ -4,6 +4,8 @@ import pytest
 
 from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.invariants import check_program
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Phase, walk_statements
 from metafork.printing.metafork_text import metafork_text
@@ -180,6 +182,15 @@ void first(int n, int B, float a[n][n]) {
     for schedule in ("interchange(k, l)", "tile(k, 2, layout=strided)"):
         assert isinstance(scheduled(text, schedule), Refused)
     assert not isinstance(scheduled(text, "tile(k, 2); tile(l, 3)"), Refused)
+
+
+def test_copies_keep_the_types_of_their_loops():
+    text = SCALED.replace("meta_for (int u", "for (int t = 0; t < 2; t++)\n      meta_for (long u")
+    program = scheduled(text, "tile(t, 2, tail=peel); tile(i, 2, tail=peel)")
+    check_program(program)
+    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    assert {loop.type for phase in phases for loop in phase.threads} == {ScalarType.LONG}
+    assert "does not count `int`" in scheduled(text, "tile(u, 2)").reason
 
 
 def test_what_an_iteration_hands_on_is_seen():
