@@ -20,22 +20,23 @@ from metafork.ptx.text.source import PtxError, Span
 
 Kind = Literal["plain", "number", "word", "dot", "string", "punctuation", "end"]
 
-# No repetition gives back what it has (``++``, ``*+``): what may follow is nothing that it takes.
+# No repetition of characters gives back what it has (``++``, ``*+``): what may follow is nothing that it takes.  Groups
+# are not repeated so: before Python 3.11.5 such a group matches where it should not (gh-106052).
 _NAME = r"[A-Za-z_$%][\w$]*+"
 _INTEGER = r"(?:0|[1-9][0-9]*+)"
 _OPERAND = (
-    rf"(?:{_NAME}(?:\.[a-z]++)?+|-?{_INTEGER}|0[fF][0-9a-fA-F]{{8}}|0[dD][0-9a-fA-F]{{16}}"
+    rf"(?:{_NAME}(?:\.[a-z]++)?|-?{_INTEGER}|0[fF][0-9a-fA-F]{{8}}|0[dD][0-9a-fA-F]{{16}}"
     rf"|\[{_NAME}(?:\+{_INTEGER})?\])"
 )
 _PLAIN = (
-    rf"(?:@!?%\w++[ \t]++)?[a-z][a-z0-9]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+"
-    rf"[ \t]++{_OPERAND}(?:,[ \t]*+{_OPERAND})*+;"
+    rf"(?:@!?%\w++[ \t]++)?[a-z][a-z0-9]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*)*"
+    rf"[ \t]++{_OPERAND}(?:,[ \t]*+{_OPERAND})*;"
 )
 
 # What stands between tokens belongs to the match of the next one: half as many matches.
 _TOKEN = re.compile(
     r"""
-    [ \t\r\n\f\v]*+(?:(?://[^\n]*+|/\*.*?\*/)[ \t\r\n\f\v]*+)*+
+    [ \t\r\n\f\v]*+(?:(?://[^\n]*+|/\*.*?\*/)[ \t\r\n\f\v]*+)*
     (?:(?P<plain>PLAIN)
   | (?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
       |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
