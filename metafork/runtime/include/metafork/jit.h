@@ -213,13 +213,15 @@ static inline bool metafork_jit_make(metafork_jit *jit, metafork_jit_kernel *one
     return made;
 }
 
-/* The kernel for some values on the current device, which is compiled at the first call; NULL: the dynamic one is to run.
- * Values are of parameters that the start system holds for: each is at least 1. */
+/* The kernel for some values on the current device, which is compiled at the first call; NULL: the dynamic one is to run, as
+ * for a loop that a value of 0 leaves empty. */
 __attribute__((unused)) static metafork_jit_kernel *metafork_jit_get(metafork_jit *jit, const int64_t *values) {
     const char *const wanted = getenv("METAFORK_JIT");
     metafork_machine machine;
     int device;
     if (wanted != NULL && strcmp(wanted, "0") == 0) return NULL;
+    for (int i = 0; i < jit->count; i++)
+        if (values[i] < 1) return NULL;
     if (metafork_current_device(&device) != METAFORK_OK || metafork_hardware_query(device, &machine) != METAFORK_OK) return NULL;
     pthread_mutex_lock(metafork_jit_lock());
     metafork_jit_kernel *one = jit->made;

@@ -88,6 +88,36 @@ def test_the_first_launch_compiles_and_the_next_process_reads(smooth, driver, co
     assert len(entries(tmp_path)) == 3
 
 
+SUMS = """
+void sums(int n, int s, int B, const float x[n], float y[n]) {
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++)
+      meta_for (int u = 0; u < B; u++) {
+        float sum = 0;
+        for (int k = 0; k < s; k++)
+          sum += x[i * B + u];
+        y[i * B + u] = sum;
+      }
+  }
+}
+"""
+
+
+def test_nothing_is_compiled_for_a_loop_without_iterations(driver, compiler, tmp_path):
+    options = {"counters": ("shared_memory",), "strategies": (), "static": {"s": (4,)}}
+    sums = program(SUMS, "sums.mf", tmp_path, BACKEND, **options)
+    codes = (BACKEND.leaf_code(leaf, None).compiled for leaf in sums.result.schedules[0].leaves)
+    compiler.kernels |= {code.kernel.name: code.kernel for code in codes if code is not None}
+    variables = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **compiler.variables}
+    for s, kernels in ((0, [""]), (2, ["jit"])):
+        points = [("", {"n": 64, "s": s, "B": 32})]
+        done, said, _ = sums.compare(driver, "sums", points, **variables)
+        assert (done.returncode, said) == (0, ["same"]), done.stderr
+        launches = [line for line in done.stderr.splitlines() if " leaf " in line]
+        assert [line.partition(" instance=")[2] for line in launches] == kernels
+    assert [values for _, values, _ in compiler.asked] == [{"s": 2, "B": 32}]
+
+
 @pytest.mark.parametrize(
     "damage",
     [lambda data: data[:-1], lambda data: data[:100], lambda data: b"", lambda data: data[:-9] + b"#" + data[-8:],
