@@ -1,8 +1,8 @@
 """The kernels of all programs as text, to compare before and after a change that only moves structure.
 
-    python bench/texts.py build/before [--random 100]
+    python -m bench.texts build/before [--random 100]
     ...
-    python bench/texts.py build/after [--random 100]
+    python -m bench.texts build/after [--random 100]
     diff -r build/before build/after
 
 Programs are ``examples``, ``bench/programs`` and random ones of the tests, each discussed as by default and as the
@@ -13,21 +13,18 @@ tree as JSON, and the kernel of each leaf and instance; or the diagnostics of a 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from comprehensive.emit import kernel_of
+from comprehensive.optimize import optimize
+from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.messages.source import Source
+from metafork.printing.cuda import kernel_text
+from tests.random_programs.generator import Generator
+
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from comprehensive.emit import kernel_of  # noqa: E402
-from comprehensive.optimize import optimize  # noqa: E402
-from metafork.ir.messages.diagnostics import DiagnosticsError  # noqa: E402
-from metafork.ir.messages.source import Source  # noqa: E402
-from metafork.printing.cuda import kernel_text  # noqa: E402
-from tests.random_programs.generator import Generator  # noqa: E402
-
 RUNS = {"default": {"static": "auto"}, "paper": {"order": "paper", "machine": "all", "static": "auto"}}
 
 

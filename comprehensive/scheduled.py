@@ -21,43 +21,46 @@ def scheduled_unit(unit: TranslationUnit, analyses: Analyses | None = None) -> T
     faults: list[Diagnostic] = []
     schedules = []
     for schedule in unit.schedules:
-        if schedule.directives is not None and schedule.written is None:
+        if schedule.directives is not None:
             text, span = schedule.directives
-            result = _scheduled(schedule.program, text, span, unit.source.name, analyses or Analyses())
-            if isinstance(result, Diagnostic):
-                faults.append(result)
-            else:
-                schedule = replace(schedule, program=result, written=schedule.program)
+            try:
+                asked = _asked_for(text, span, unit.source.name)
+                program = scheduled_program(schedule.program, asked, unit.source.name, analyses or Analyses(), span)
+                schedule = replace(schedule, program=program, directives=None, written=schedule.program)
+            except DiagnosticsError as error:
+                faults += error.diagnostics
         schedules.append(schedule)
     if faults:
         raise DiagnosticsError(faults)
     return replace(unit, schedules=tuple(schedules))
 
 
-def scheduled_program(program: Program, schedule: Schedule, source_name: str, analyses: Analyses) -> Program:
-    """Return a program with directives applied; raises ``DiagnosticsError`` (MF0601)."""
+def scheduled_program(
+    program: Program, schedule: Schedule, source_name: str, analyses: Analyses, asked: Span = NOWHERE
+) -> Program:
+    """Return a program with directives applied, which stand at ``asked``; raises ``DiagnosticsError`` (MF0601)."""
     result = applied(program, schedule, analyses)
-    if isinstance(result, Refused):
-        raise DiagnosticsError([_fault("MF0601", result.span, f"{program.name}: {result.reason}", source_name)])
-    return result
+    if not isinstance(result, Refused):
+        return result
+    place = asked if result.span == NOWHERE else result.span
+    related = () if asked in (place, NOWHERE) else ((asked, "asked for here"),)
+    raise _refusal("MF0601", result.reason, place, source_name, related)
 
 
-def _scheduled(program: Program, text: str, span: Span, source_name: str, analyses: Analyses) -> Program | Diagnostic:
+def _asked_for(text: str, span: Span, source_name: str) -> Schedule:
+    """Return the directives of a pragma."""
     found = re.fullmatch(r"metafork\s+schedule\s*\((.*)\)\s*", text, re.DOTALL)
     try:
         if found is None:
             raise ScheduleError("the pragma is not `#pragma metafork schedule(...)`")
-        result = applied(program, schedule_of(found[1]), analyses)
+        return schedule_of(found[1])
     except ScheduleError as error:
-        return _fault("MF0602", span, str(error), source_name)
-    if isinstance(result, Refused):
-        place = span if result.span == NOWHERE else result.span
-        return _fault("MF0601", place, result.reason, source_name, () if place == span else ((span, "asked for here"),))
-    return result
+        raise _refusal("MF0602", str(error), span, source_name) from None
 
 
-def _fault(
-    code: str, span: Span, message: str, source_name: str, related: tuple[tuple[Span, str], ...] = ()
-) -> Diagnostic:
+def _refusal(
+    code: str, message: str, span: Span, source_name: str, related: tuple[tuple[Span, str], ...] = ()
+) -> DiagnosticsError:
     entry = CATALOGUE[code]
-    return Diagnostic(code, Severity.ERROR, message, span, source_name, entry.reason, entry.way_out, related)
+    fault = Diagnostic(code, Severity.ERROR, message, span, source_name, entry.reason, entry.way_out, related)
+    return DiagnosticsError([fault])

@@ -60,7 +60,7 @@ class Tile(Struct, frozen=True):
 
     Legal: the order of grid and thread loops is free, by what ``meta_for`` promises, where nothing that the block does
     together depends on a grid loop; consecutive tiles of a serial loop run in its order, strided ones need iterations
-    that are independent.  The sums stay within ``int``, whatever the extent.
+    that are independent.  No sum of a kernel leaves ``int``, whatever the extent; ``v_tiles`` is the host's.
     """
 
     loop: str
@@ -152,29 +152,32 @@ class _Split:
 
     def tile(self, body: Body) -> Body:
         """Return what a tile does whose iterations do ``body``."""
-        inner, outer, factor = Var(self._inner, INT), Var(self.outer, INT), IntConst(self._tile.factor)
-        if self._tile.layout is Layout.CONSECUTIVE:
-            offset: Expr = inner
-            first: Expr = binary("*", factor, outer)
-            index = binary("+", first, inner)
-        else:
-            first, offset = outer, binary("*", inner, self.tiles)
-            index = binary("+", offset, outer)
-        one: Body = (Declare(self._variable, INT, index), *body)
-        left = binary("-", self._extent, first)
-        tested: Body = (If(binary("<", offset, left), one),)
-        if isinstance(self._extent, IntConst) and self._extent.value % self._tile.factor == 0:
-            return (self._counting(one),)
+        first, offset, index = self._places()
+        left, size, factor = binary("-", self._extent, first), self._tile.factor, IntConst(self._tile.factor)
+        if isinstance(self._extent, IntConst) and self._extent.value % size == 0:
+            return self.full_tile(body)
+        one = (Declare(self._variable, INT, index), *body)
+        tested = self._counting((If(binary("<", offset, left), one),))
         if self._tile.tail is Tail.GUARD:
-            return (self._counting(tested),)
-        last = binary("-", left, binary("*", IntConst(self._tile.factor - 1), self.tiles))
-        full = binary(">=", left, factor) if self._tile.layout is Layout.CONSECUTIVE else binary(">", last, IntConst(0))
-        return (If(full, (self._counting(one),), self._renamed((self._counting(tested),))),)
+            return (tested,)
+        full = binary(">=", left, factor)
+        if self._tile.layout is Layout.STRIDED:
+            full = binary("<", binary("*", IntConst(size - 1), self.tiles), left)
+        return (If(full, self.full_tile(body), self._renamed((tested,))),)
 
     def full_tile(self, body: Body) -> Body:
-        """Return what a full tile of neighbours does."""
-        first = binary("*", IntConst(self._tile.factor), Var(self.outer, INT))
-        return (self._counting((Declare(self._variable, INT, binary("+", first, Var(self._inner, INT))), *body)),)
+        """Return what a full tile does whose iterations do ``body``."""
+        *_, index = self._places()
+        return (self._counting((Declare(self._variable, INT, index), *body)),)
+
+    def _places(self) -> tuple[Expr, Expr, Expr]:
+        """Return where a tile begins, how far behind that one of its iterations is, and the sum of both."""
+        inner, outer = Var(self._inner, INT), Var(self.outer, INT)
+        if self._tile.layout is Layout.STRIDED:
+            offset = binary("*", inner, self.tiles)
+            return outer, offset, binary("+", offset, outer)
+        first = binary("*", IntConst(self._tile.factor), outer)
+        return first, inner, binary("+", first, inner)
 
     def in_blocks(self, together: Body, alone: Body) -> tuple[Expr, Body]:
         """Return how many blocks there are where each iteration that is left over has its own, and what they do."""

@@ -1,5 +1,8 @@
 """``#pragma metafork schedule``: directives in front of a schedule, in what every command makes of it."""
 
+import re
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -98,3 +101,15 @@ def test_apply_prints_the_program(tmp_path):
     assert "for (int u_i = 0; u_i < 4; u_i++)" in result.stdout
     assert invoke("apply", "tile(z, 4)", file).exit_code == 1
     assert invoke("apply", "tile(z", file).exit_code == 2
+
+
+def test_the_page_shows_what_the_command_prints():
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "schedule.md").read_text()
+    schedules = re.findall(r'metafork apply "([^"]+)" examples/matmul.mf', page)
+    results = [invoke("apply", one, root / "examples" / "matmul.mf") for one in schedules]
+    assert [result.exit_code for result in results] == [0, 0, 1]
+    plain, tiled, *_ = re.findall(r"```c\n(.*?)```", page, re.DOTALL)
+    assert plain in (root / "examples" / "matmul.mf").read_text()
+    assert tiled in results[0].stdout
+    assert page.partition("$ metafork apply")[2].splitlines()[1].partition("error")[2] in results[-1].stderr

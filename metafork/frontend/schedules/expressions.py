@@ -7,7 +7,7 @@ several faults of one expression are reported in one run.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import prod
 
 from msgspec.structs import replace
@@ -32,17 +32,18 @@ from metafork.frontend.schedules.symbols import (
     UnusableSymbol,
     ValueSymbol,
 )
+from metafork.frontend.schedules.values.conversions import taken_for
 from metafork.frontend.schedules.values.initialisers import MisfitError
 from metafork.frontend.schedules.values.structure_items import array_of, placed_members, shape_of
+from metafork.frontend.schedules.values.unions import Unions
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structures import StructureType, TypeNames, structure_of, union_members
+from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.arithmetic.math_functions import AS_BITS
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.messages.source import Span
 
@@ -70,6 +71,7 @@ class ExpressionBuilder:
         self._typedefs = typedefs
         self._resolve = resolve
         self._visible = visible
+        self.unions = Unions(reporter, typedefs, resolve, self.build)
         self.undeclared: set[str] = set()
         self.unusable: list[UnusableSymbol] = []
         self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
@@ -283,54 +285,9 @@ class ExpressionBuilder:
             )
         return found
 
-    def union(self, type_: syntax.TypeName) -> Mapping[str, ScalarType] | None:
-        """Return the members of a union of numbers of 4 or of 8 bytes, ``None`` for any other type."""
-        found = structure_of(type_, self._typedefs)
-        members = None if found is None else union_members(found, self._typedefs)
-        return members if members is not None and next(iter(members.values())).size in UNION_BITS else None
-
-    def union_value(self, given: syntax.Expression | syntax.Braces, members: Mapping[str, ScalarType]) -> ir.Expr:
-        """Return the bits that an initialiser gives a union."""
-        if not isinstance(given, syntax.Braces):
-            found = self.bits_of(given)
-            if found is None or found[1] != members:
-                raise self._reporter.refuse("MF0205", given.span, "this is no union of the type that it initialises")
-            return found[0]
-        name, item = next(iter(members)), given.items[0] if given.items else syntax.Constant("0", given.span)
-        if isinstance(item, syntax.Designated) and len(item.indices) == 1:
-            (of,) = item.indices
-            name, item = of.name if isinstance(of, syntax.MemberDesignator) else "", item.item
-        if len(given.items) > 1 or name not in members or isinstance(item, syntax.Braces | syntax.Designated):
-            raise self._reporter.refuse("MF0221", given.span, "these braces do not fit a union")
-        return bits_from(self.build(item), members[name])
-
-    def bits_of(self, expression: syntax.Expression) -> tuple[ir.Expr, Mapping[str, ScalarType]] | None:
-        """Return a union as the integer that its bits are, and its members; ``None`` for any other expression."""
-        match expression:
-            case syntax.Name(name=name, span=span, uncertain=False):
-                symbol = self._resolve(name)
-                if isinstance(symbol, ScalarSymbol) and symbol.members is not None:
-                    return self._name(name, span), symbol.members
-            case syntax.Literal(type=type_, braces=braces):
-                members = self.union(type_)
-                if members is not None:
-                    return self.union_value(braces, members), members
-        return None
-
-    def union_member(self, expression: syntax.Expression) -> tuple[ir.Expr, ScalarType] | None:
-        """Return the bits of the union that an expression is a member of, and the type of the member."""
-        if not isinstance(expression, syntax.Member) or expression.arrow:
-            return None
-        found = self.bits_of(expression.base)
-        if found is None:
-            return None
-        if expression.field not in found[1]:
-            raise self._reporter.refuse("MF0205", expression.span, f"the union has no member `{expression.field}`")
-        return found[0], found[1][expression.field]
-
     def member(self, expression: syntax.Expression) -> ir.Expr:
         """Return a member of a structure, or an element of one that is an array; raises ``RefusedError``."""
-        part = self.union_member(expression)
+        part = self.unions.member(expression)
         if part is not None:
             return taken_for(*part)
         found = self.members(expression)
@@ -341,7 +298,7 @@ class ExpressionBuilder:
         path = self._path_text(expression)
         what = "a structure itself"
         if found.names[0].startswith("["):
-            what = f"an array of {_count(len(re.findall('[[]', found.names[-1].partition('.')[0])), 'extent')}"
+            what = f"an array of {_count(found.names[-1].partition('.')[0].count('['), 'extent')}"
         raise self._reporter.refuse("MF0205", expression.span, f"the member `{path}` is {what}")
 
     def members(self, expression: syntax.Expression) -> Whole | None:
@@ -752,27 +709,6 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
-
-
-UNION_BITS = {4: ScalarType.UNSIGNED_INT, 8: ScalarType.LONG_LONG}
-"""The integers that unions are, by their bytes."""
-
-
-def taken_for(bits: ir.Expr, type_: ScalarType) -> ir.Expr:
-    """Return the bits of a union as the value of a member."""
-    if not type_.floating:
-        return bits if bits.type is type_ else ir.Cast(type_, bits, bits.span)
-    name, result = AS_BITS[bits.type]
-    return ir.Call(name, (bits,), result, bits.span)
-
-
-def bits_from(value: ir.Expr, type_: ScalarType) -> ir.Expr:
-    """Return the bits of a union of which a member has a value."""
-    bits, given = UNION_BITS[type_.size], value if value.type is type_ else ir.Cast(type_, value, value.span)
-    if not type_.floating:
-        return given if given.type is bits else ir.Cast(bits, given, value.span)
-    name, result = AS_BITS[type_]
-    return ir.Call(name, (given,), result, value.span)
 
 
 def _is_zero(index: syntax.Expression) -> bool:

@@ -12,8 +12,8 @@ from contextlib import suppress
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.frontend.schedules.expressions import UNION_BITS, ExpressionBuilder, bits_from
-from metafork.frontend.schedules.inlining.calls import Calls, converted, is_still
+from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.inlining.calls import Calls, is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
@@ -21,13 +21,13 @@ from metafork.frontend.schedules.loop_steps import own_start, own_step
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.structure_parts import Whole, members_at, path_of, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
+from metafork.frontend.schedules.values.conversions import BITS, bits_of, converted, taken_for
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.atomics import atomic, with_old_value
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.arithmetic.math_functions import AS_BITS
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
@@ -331,7 +331,7 @@ class StatementBuilder:
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
         if words:
             raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
-        members = self.expressions.union(type_)
+        members = self.expressions.unions.of_type(type_)
         if members is not None and not type_.extents:
             return self._union(declarator, members, level)
         structure = self.expressions.structure_type(type_)
@@ -363,9 +363,9 @@ class StatementBuilder:
         self, declarator: syntax.Declarator, members: Mapping[str, ScalarType], level: Level
     ) -> tuple[ir.Stmt, ...]:
         """Declare a union: the integer that its bits are."""
-        bits = UNION_BITS[next(iter(members.values())).size]
+        bits = BITS[next(iter(members.values())).size]
         given = declarator.braces or declarator.value
-        value = None if given is None else self.expressions.union_value(given, members)
+        value = None if given is None else self.expressions.unions.value(given, members)
         const = "const" in declarator.type.qualifiers
         symbol = ScalarSymbol("", bits, level.origin, declarator.name_span, const, members=members)
         unique = self._scopes.introduce(declarator.name, symbol, declarator.name_span)
@@ -471,12 +471,7 @@ class StatementBuilder:
         if not place.type.size == value.type.size == many:
             return self._not_bits(call)
         if value.type.floating != place.type.floating:
-            numbers = {4: ScalarType.UNSIGNED_INT, 8: ScalarType.LONG_LONG}
-            taken = value.type if value.type.floating else numbers.get(value.type.size)
-            if taken is None:
-                return self._not_bits(call)
-            name, result = AS_BITS[taken]
-            value = ir.Call(name, (converted(value, taken),), result, call.span)
+            value = taken_for(bits_of(value), place.type)
         return (*self._ahead(level), ir.Assign(place, "", converted(value, place.type), call.span))
 
     def _not_bits(self, call: syntax.Expression) -> tuple[ir.Stmt, ...]:
@@ -490,13 +485,13 @@ class StatementBuilder:
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
     ) -> tuple[ir.Stmt, ...]:
-        member, union = self.expressions.union_member(target), self.expressions.bits_of(target)
+        member, union = self.expressions.unions.member(target), self.expressions.unions.bits_of(target)
         if member is not None and isinstance(target, syntax.Member):
             given = self._value(value if not op else syntax.Infix(op, target, value, span), level)
             bits = self._target(target.base, level)
-            return (*self._ahead(level), ir.Assign(bits, "", bits_from(given, member[1]), span))
+            return (*self._ahead(level), ir.Assign(bits, "", bits_of(converted(given, member[1])), span))
         if union is not None and not op:
-            given = self.expressions.union_value(value, union[1])
+            given = self.expressions.unions.value(value, union[1])
             return (*self._ahead(level), ir.Assign(self._target(target, level), "", given, span))
         whole = self.expressions.structure(target) if not op and self._of_structures(target) else None
         if whole is not None:

@@ -19,6 +19,7 @@ from metafork.frontend.schedules.inlining.returns import RETURNED, VALUE, Return
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.structure_parts import Whole, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
+from metafork.frontend.schedules.values.conversions import converted
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType
@@ -483,11 +484,6 @@ class Calls:
             lambda: self._chosen(rest, returns),
             first.span,
         )
-
-
-def converted(value: ir.Expr, type_: ScalarType) -> ir.Expr:
-    """Return a value as an assignment to a variable of a type leaves it."""
-    return value if value.type is type_ else ir.Cast(type_, value, value.span)
 
 
 def _items(statement: syntax.Statement) -> list[syntax.Statement]:

@@ -7,9 +7,9 @@ from msgspec import Struct
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.inlining.calls import converted
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol, ValueSymbol
+from metafork.frontend.schedules.values.conversions import converted
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, SilentReporter
 from metafork.ir import program as ir

@@ -69,30 +69,18 @@
 
 #if defined(METAFORK_CPU)
 /* The bits of a number as those of another one, under CUDA's names. */
-static inline unsigned int __float_as_uint(float value)
-{
-    unsigned int bits;
-    __builtin_memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-static inline float __uint_as_float(unsigned int bits)
-{
-    float value;
-    __builtin_memcpy(&value, &bits, sizeof value);
-    return value;
-}
-static inline long long __double_as_longlong(double value)
-{
-    long long bits;
-    __builtin_memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-static inline double __longlong_as_double(long long bits)
-{
-    double value;
-    __builtin_memcpy(&value, &bits, sizeof value);
-    return value;
-}
+#define METAFORK_BITS(name, to, from) \
+    static inline to name(from value) \
+    { \
+        to same; \
+        __builtin_memcpy(&same, &value, sizeof same); \
+        return same; \
+    }
+METAFORK_BITS(__float_as_uint, unsigned int, float)
+METAFORK_BITS(__uint_as_float, float, unsigned int)
+METAFORK_BITS(__double_as_longlong, long long, double)
+METAFORK_BITS(__longlong_as_double, double, long long)
+#undef METAFORK_BITS
 #endif
 
 #if defined(__CUDACC_RTC__)
