@@ -17,26 +17,13 @@ they read is not written in the schedule: the language asks for that).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
-from metafork.ir.program import (
-    BlockArray,
-    Declare,
-    Expr,
-    For,
-    If,
-    Phase,
-    PrivateArray,
-    Stmt,
-    expressions_of,
-    walk_statements,
-)
+from metafork.ir.messages.source import Span
+from metafork.ir.program import BlockArray, Declare, Expr, For, Phase, PrivateArray, Stmt, walk_statements
 from metafork.ir.rewriting import assigned_variables, names_in, substitute_body, variables
+from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.transform.directive import Refused
-from metafork.transform.loops import Body
 
 
 def in_threads(body: Body, variable: str, tile: Callable[[Body], Body], taken: set[str]) -> Body | Refused:
@@ -45,71 +32,65 @@ def in_threads(body: Body, variable: str, tile: Callable[[Body], Body], taken: s
     ``taken`` grows by new names.
     """
     try:
-        return _Moved(variable, tile, taken, assigned_variables(body)).body(body, {})
+        return _Moved(variable, tile, taken, assigned_variables(body)).body(body)
     except _DependsError as error:
         return error.refused
 
 
 class _DependsError(Exception):
-    def __init__(self, reason: str, stmt: Stmt) -> None:
+    def __init__(self, reason: str, span: Span) -> None:
         super().__init__(reason)
-        self.refused = Refused(reason, stmt.span)
+        self.refused = Refused(reason, span)
 
 
-class _Moved(Struct, frozen=True):
-    variable: str
-    tile: Callable[[Body], Body]
-    taken: set[str]
-    assigned: frozenset[str]
-    declared: set[str] = field(default_factory=set)
+class _Moved(Rewriter):
+    """Its scope is the scalars that depend on the variable: they move into phases."""
 
-    def body(self, body: Body, around: Mapping[str, Declare]) -> Body:
-        """Move scalars that depend on the variable into phases; ``around`` are those of the scopes around."""
-        scalars = dict(around)
-        result: list[Stmt] = []
-        for stmt in body:
-            match stmt:
-                case Phase():
-                    result.append(self._phase(stmt, scalars))
-                case Declare(name=name) if self._depends((stmt,), scalars):
-                    if name in self.assigned:
-                        raise _DependsError(f"`{name}` depends on `{self.variable}`, and is assigned", stmt)
-                    scalars[name] = stmt
-                case For(init=init, condition=condition, step=step, body=inner):
-                    self._same([one for one in (init, step) if one is not None], scalars, stmt)
-                    self._same([] if condition is None else [condition], scalars, stmt)
-                    result.append(replace(stmt, body=self.body(inner, scalars)))
-                case If(condition=condition, then=then, otherwise=otherwise):
-                    self._same([condition], scalars, stmt)
-                    first, second = self.body(then, scalars), self.body(otherwise, scalars)
-                    result.append(replace(stmt, then=first, otherwise=second))
-                case BlockArray(array=array):
-                    raise _DependsError(
-                        f"the block keeps `{array.name}`, of which each `{self.variable}` needs one", stmt
-                    )
-                case _:
-                    self._same([stmt], scalars, stmt)
-                    result.append(stmt)
-        return tuple(result)
+    scope: dict[str, Declare]
 
-    def _phase(self, phase: Phase, scalars: Mapping[str, Declare]) -> Phase:
-        self._same([loop.extent for loop in phase.threads], scalars, phase)
-        for stmt in walk_statements(phase.body):
+    def __init__(self, variable: str, tile: Callable[[Body], Body], taken: set[str], assigned: frozenset[str]) -> None:
+        self.scope = {}
+        self._variable, self._tile, self._taken, self._assigned = variable, tile, taken, assigned
+        self._declared: set[str] = set()
+
+    def inner(self) -> dict[str, Declare]:
+        return dict(self.scope)
+
+    def expression(self, expr: Expr) -> Expr:
+        if self._depends(expr):
+            reason = f"the threads of a block do this together, and it depends on `{self._variable}`"
+            raise _DependsError(reason, expr.span)
+        return expr
+
+    def declare(self, node: Declare) -> Stmt | Body:
+        if node.value is None or not self._depends(node.value):
+            return node
+        if node.name in self._assigned:
+            raise _DependsError(f"`{node.name}` depends on `{self._variable}`, and is assigned", node.span)
+        self.scope[node.name] = node
+        return ()
+
+    def loop(self, node: For) -> Stmt | Body:
+        if isinstance(node.init, Declare) and node.init.value is not None:
+            self.expression(node.init.value)
+        return super().loop(node)
+
+    def array(self, node: BlockArray | PrivateArray) -> Stmt | Body:
+        reason = f"the block keeps `{node.array.name}`, of which each iteration would need its own"
+        raise _DependsError(reason, node.span)
+
+    def phase(self, node: Phase) -> Phase:
+        for loop in node.threads:
+            self.expression(loop.extent)
+        for stmt in walk_statements(node.body):
             if isinstance(stmt, PrivateArray):
-                raise _DependsError(f"a thread keeps `{stmt.array.name}`, an array of its own", stmt)
-        tile = self.tile((*scalars.values(), *phase.body))
+                raise _DependsError(f"a thread keeps `{stmt.array.name}`, an array of its own", stmt.span)
+        tile = self._tile((*self.scope.values(), *node.body))
         # Each phase has its own names: those that are declared twice would be read back as others.
-        own = substitute_body(tile, {}, self.taken, renaming=self.declared)
-        self.taken.update(names_in(own))
-        self.declared.update(stmt.name for stmt in walk_statements(tile) if isinstance(stmt, Declare))
-        return replace(phase, body=own)
+        own = substitute_body(tile, {}, self._taken, renaming=self._declared)
+        self._taken.update(names_in(own))
+        self._declared.update(stmt.name for stmt in walk_statements(tile) if isinstance(stmt, Declare))
+        return changed(node, body=own)
 
-    def _same(self, parts: Sequence[Stmt | Expr], scalars: Mapping[str, Declare], where: Stmt) -> None:
-        if self._depends(parts, scalars):
-            raise _DependsError(f"the threads of a block do this together, and it depends on `{self.variable}`", where)
-
-    def _depends(self, parts: Sequence[Stmt | Expr], scalars: Mapping[str, Declare]) -> bool:
-        names = {self.variable, *scalars}
-        stmts = walk_statements(tuple(part for part in parts if isinstance(part, Stmt)))
-        exprs = [part for part in parts if isinstance(part, Expr)]
-        return any(names & variables(expr) for expr in (*exprs, *(e for stmt in stmts for e in expressions_of(stmt))))
+    def _depends(self, expr: Expr) -> bool:
+        return not variables(expr).isdisjoint({self._variable, *self.scope})

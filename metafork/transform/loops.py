@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
 from metafork.ir.arithmetic.types import ScalarType
@@ -18,20 +17,18 @@ from metafork.ir.program import (
     Declare,
     Expr,
     For,
-    If,
     IntConst,
     MetaFor,
     Phase,
     Program,
     Stmt,
     Var,
-    While,
     binary,
     walk_statements,
 )
+from metafork.ir.visitor import Body, Rewriter
 from metafork.transform.directive import Refused
 
-Body = tuple[Stmt, ...]
 INT = ScalarType.INT
 
 
@@ -103,18 +100,13 @@ def counting(variable: str, first: Expr, extent: Expr, body: Body) -> For:
 
 def each_replaced(body: Body, change: Callable[[Stmt], Body | None]) -> Body:
     """Return a body with the outermost statements replaced for which ``change`` gives others."""
-    result: list[Stmt] = []
-    for stmt in body:
-        new = change(stmt)
-        if new is not None:
-            result += new
-            continue
-        match stmt:
-            case If(then=then, otherwise=otherwise):
-                stmt = replace(stmt, then=each_replaced(then, change), otherwise=each_replaced(otherwise, change))
-            case For(body=inner) | While(body=inner) | Phase(body=inner):
-                stmt = replace(stmt, body=each_replaced(inner, change))
-            case _:
-                pass
-        result.append(stmt)
-    return tuple(result)
+    return _Replaced(change).body(body)
+
+
+class _Replaced(Rewriter):
+    def __init__(self, change: Callable[[Stmt], Body | None]) -> None:
+        self._change = change
+
+    def statement(self, stmt: Stmt) -> Stmt | Body:
+        new = self._change(stmt)
+        return super().statement(stmt) if new is None else new

@@ -12,12 +12,12 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.names import fresh
 from metafork.ir.program import Declare, Derived, Expr, If, IntConst, Phase, Program, Stmt, Var, binary
 from metafork.ir.rewriting import arrays_read, names_of, substitute_body, variables
+from metafork.ir.visitor import Body
 from metafork.transform import legality
 from metafork.transform.directive import Refused
 from metafork.transform.in_threads import in_threads
 from metafork.transform.loops import (
     INT,
-    Body,
     GridLoop,
     SerialLoop,
     ThreadLoop,
