@@ -91,10 +91,10 @@ class ByCost(Struct, frozen=True):
         return count.text(self.symbols)
 
 
-def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, forked: bool) -> Version:
-    """Return a version with the strategies that are applied at leaves, those that split them too where ``forked``."""
+def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, proposing: bool) -> Version:
+    """Return a version with the strategies that are applied at leaves, and with those that propose variants."""
     for strategy in strategies:
-        if strategy.at_leaf and (forked or not strategy.at_fork):
+        if strategy.at_leaf or (proposing and strategy.proposes):
             applied = analyses.of(strategy.apply, version)
             version = applied.version if isinstance(applied, Applied) else version
     return version

@@ -17,7 +17,7 @@ from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import SelectText, derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
@@ -26,7 +26,11 @@ _MAX_ARRAYS = 64
 
 
 def launch_text(
-    tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], chosen: SelectText, target: Target
+    tree: ScheduleTree,
+    signature: Signature,
+    codes: Sequence[Sequence[LeafCode]],
+    chosen: SelectText,
+    target: Target,
 ) -> str:
     """Return the definitions that launch the leaves of one schedule, of which one is ``chosen``.
 
@@ -35,20 +39,21 @@ def launch_text(
     if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     lines: list[str] = []
-    for leaf, code in zip(tree.leaves, codes, strict=True):
-        for instance, own in zip(leaf.instances, code.instances, strict=True):
-            lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}", target), ""]
-        several = bool(leaf.instances) or code.compiled is not None
-        if code.compiled is not None:
-            lines += [*_attempt(signature, leaf.id, code.compiled, "_jit", target), ""]
-        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if several else "", target), ""]
-        if several:
-            lines += [*_attempt_instances(signature, leaf, code.compiled is not None), ""]
+    several = False
+    for leaf, of_variants in zip(tree.leaves, codes, strict=True):
+        attempts = []
+        for variant, code in zip(leaf.variants, of_variants, strict=True):
+            name = f"{signature.name}_attempt{leaf.id}_{variant.number}"
+            if code.compiled is not None:
+                lines += [*_attempt(signature, leaf.id, f"{name}_jit", code.compiled, target), ""]
+                attempts.append((f"metafork_s->compiled && metafork_s->variant == {variant.number}", f"{name}_jit"))
+            lines += [*_attempt(signature, leaf.id, name, code, target), ""]
+            attempts.append((f"metafork_s->variant == {variant.number}", name))
+        several = several or len(attempts) > 1
+        lines += [*_attempt_variants(signature, leaf.id, attempts), ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_run(tree, signature, chosen), ""]
-    lines += _launch(
-        signature, chosen.values if any(code.instances or code.compiled is not None for code in codes) else None
-    )
+    lines += _launch(signature, chosen.values if several else None)
     handles = handles_of(target)
     if handles is not None:
         lines += ["", *_typed_launch(signature, handles)]
@@ -88,35 +93,25 @@ def _attempt_declarations(signature: Signature) -> str:
     return ", ".join(["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)])
 
 
-def _attempt_instances(signature: Signature, leaf: Leaf, compiled: bool) -> list[str]:
-    """Return the function that chooses among the kernels of one leaf: an instance where one is asked for and fits.
+def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the function that checks or launches the variant of a leaf that is asked for, its own one by default.
 
-    One that is ``compiled`` at run time is for arguments that no other one has.
+    ``attempts`` are the conditions and the functions of its kernels, the last one its own.
     """
     arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
-    name = f"{signature.name}_attempt{leaf.id}"
-    lines = [
-        f"static int {name}({_attempt_declarations(signature)})",
+    *others, (_, own) = attempts
+    return [
+        f"static int {signature.name}_attempt{leaf}({_attempt_declarations(signature)})",
         "{",
-        f"    metafork_s->instances = {len(leaf.instances) + compiled};",
-        "    if (metafork_s->instance != 0) {",
+        *(f"    if ({test}) return {name}({arguments});" for test, name in others),
+        f"    return {own}({arguments});",
+        "}",
     ]
-    for instance in leaf.instances:
-        test = " && ".join(f"{signature.parameters[p]} == {value}" for p, value in instance.values.items())
-        lines += [
-            f"        metafork_s->instance = {instance.number};",
-            f"        if ({test}) return {name}_instance{instance.number}({arguments});",
-        ]
-    if compiled:
-        lines += ["        metafork_s->instance = METAFORK_COMPILED;", f"        return {name}_jit({arguments});"]
-    else:
-        lines.append("        metafork_s->instance = 0;")
-    return [*lines, "    }", f"    return {name}_dynamic({arguments});", "}"]
 
 
-def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, target: Target) -> list[str]:
+def _attempt(signature: Signature, leaf: int, function: str, code: LeafCode, target: Target) -> list[str]:
     """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it."""
-    name, kernel = signature.name, code.kernel
+    kernel = code.kernel
     declarations = _attempt_declarations(signature)
     known, body = _host_scalars(signature, kernel)
     arguments: list[str] = []
@@ -148,11 +143,11 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
     trace = [
         f"    static const char *const metafork_names[] = {{{names}}};",
         f"    const int64_t metafork_numbers[] = {{{parameters}}};",
-        f"    metafork_trace_launch({c_string(name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
+        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
         f"{len(signature.parameters)});",
     ]
     return [
-        f"static int {name}_attempt{leaf}{suffix}({declarations})",
+        f"static int {function}({declarations})",
         "{",
         "    int metafork_failed = 0;",
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",

@@ -15,24 +15,27 @@
 
 typedef enum metafork_measure { METAFORK_ESTIMATED, METAFORK_REGISTERS_PER_THREAD, METAFORK_REGISTERS_PER_BLOCK } metafork_measure;
 
-/* value <= limit for one counter of one leaf; a measured counter replaces the left side where the compiler's figure is known. */
+/* value <= limit for one counter of one variant; a measured counter replaces the left side where the compiler's figure is known. */
 typedef struct metafork_limit {
     const char *counter;
     metafork_condition condition;
     metafork_measure measure;
 } metafork_limit;
 
-typedef struct metafork_system {
+/* A kernel of a leaf: it runs where the conditions hold that it has beside those of its leaf, and its counters are within the
+ * machine's limits.  `compiled` says that it can be compiled at run time for the arguments (metafork/jit.h). */
+typedef struct metafork_variant {
     const metafork_condition *conditions;
-    int count;
-} metafork_system;
-
-/* A leaf's own limits, and the conditions under which each of its instances runs. */
-typedef struct metafork_leaf {
+    int condition_count;
     const metafork_limit *limits;
     int limit_count;
-    const metafork_system *instances;
-    int instance_count;
+    bool compiled;
+} metafork_variant;
+
+/* The variants of a leaf in order of preference; the last one is its own, and has no conditions. */
+typedef struct metafork_leaf {
+    const metafork_variant *variants;
+    int variant_count;
 } metafork_leaf;
 
 /* Of an array: what a launch does to it (metafork_effect says what the words mean). */
@@ -140,13 +143,24 @@ static inline int64_t metafork_measured(const metafork_limit *limit, const metaf
     return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
 }
 
-/* Whether the leaf's own limits hold; explains those that do not where `explain` is set. */
-__attribute__((unused)) static bool metafork_within_limits(const metafork_schedule *schedule, int leaf, const metafork_shape *shape, const int64_t *values,
+/* Whether the conditions of a variant hold; one that does not is traced. */
+static inline bool metafork_admitted(const metafork_variant *variant, int number, const int64_t *values) {
+    for (int i = 0; i < variant->condition_count; i++)
+        if (!metafork_holds(&variant->conditions[i], values)) {
+            /* Other values than those that it is compiled for are no reason worth a line. */
+            if (variant->conditions[i].relation != METAFORK_EQUAL && metafork_enabled("METAFORK_TRACE"))
+                metafork_print_violation("variant", number, &variant->conditions[i], -1, values);
+            return false;
+        }
+    return true;
+}
+
+/* Whether a variant is within the limits of the machine; explains those that do not hold where `explain` is set. */
+__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, int leaf, const metafork_shape *shape, const int64_t *values,
                                                           int64_t warp_size, bool explain) {
-    const metafork_leaf *one = &schedule->leaves[leaf - 1];
     bool within = true;
-    for (int i = 0; i < one->limit_count; i++) {
-        const metafork_limit *limit = &one->limits[i];
+    for (int i = 0; i < variant->limit_count; i++) {
+        const metafork_limit *limit = &variant->limits[i];
         const int64_t measured = metafork_measured(limit, shape, warp_size);
         bool holds;
         if (measured >= 0) {
@@ -160,6 +174,17 @@ __attribute__((unused)) static bool metafork_within_limits(const metafork_schedu
         within = within && holds;
     }
     return within;
+}
+
+/* The number of the first variant of a leaf that its estimates admit, 0 for none. */
+__attribute__((unused)) static int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values) {
+    metafork_shape unknown = METAFORK_NONE;
+    unknown.registers = -1;
+    for (int number = 1; number <= leaf->variant_count; number++) {
+        const metafork_variant *variant = &leaf->variants[number - 1];
+        if (metafork_admitted(variant, number, values) && metafork_within_limits(variant, 0, &unknown, values, 0, false)) return number;
+    }
+    return 0;
 }
 
 static inline void metafork_check_targets(const metafork_schedule *schedule, const metafork_machine *machine) {
@@ -218,44 +243,41 @@ __attribute__((unused)) static int metafork_back_to_host(const metafork_schedule
 /* Select a leaf; `inputs` are the parameters and values of one call. */
 typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
 
-typedef struct metafork_bounds {
-    const metafork_schedule *schedule;
-    int leaf;
-    const int64_t *values;
-    int64_t warp_size;
-} metafork_bounds;
-
-/* Whether the conditions of an instance of a leaf hold, and the leaf's limits with what the compiler used for it. */
-__attribute__((unused)) static bool metafork_instance_fits(const void *context, const metafork_shape *shape) {
-    const metafork_bounds *one = (const metafork_bounds *)context;
-    const metafork_leaf *leaf = &one->schedule->leaves[one->leaf - 1];
-    /* One that was compiled at run time has no conditions. */
-    if (shape->instance <= leaf->instance_count) {
-        const metafork_system *system = &leaf->instances[shape->instance - 1];
-        for (int i = 0; i < system->count; i++)
-            if (!metafork_holds(&system->conditions[i], one->values)) {
-                if (metafork_enabled("METAFORK_TRACE")) metafork_print_violation("instance", shape->instance, &system->conditions[i], -1, one->values);
-                return false;
-            }
+/* Find the first of a leaf's variants that runs on this machine, by what its compiler used, and check it: `shape` is its.  One that
+ * can be compiled for the arguments is, before the kernel for any.  Whether the last one is within limits is not asked where it
+ * `must_run`.  0, or what the check of the last one said; METAFORK_ERESOURCES where it is not within limits. */
+__attribute__((unused)) static int metafork_take_variant(const metafork_leaf *leaf, const int64_t *values, int64_t warp_size, metafork_attempt *attempt,
+                                                        const void *inputs, int number, void *stream, bool must_run, metafork_shape *shape) {
+    int error = METAFORK_EINVAL;
+    for (int place = 0; place < leaf->variant_count; place++) {
+        const metafork_variant *variant = &leaf->variants[place];
+        const bool last = place == leaf->variant_count - 1;
+        if (!metafork_admitted(variant, place + 1, values)) continue;
+        for (int compiled = variant->compiled; compiled >= 0; compiled--) {
+            const metafork_shape none = METAFORK_NONE;
+            *shape = none;
+            shape->variant = place + 1;
+            shape->compiled = compiled != 0;
+            error = attempt(inputs, number, false, shape, stream, NULL);
+            if (error != METAFORK_OK) continue;
+            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, number, shape, values, warp_size, false)) return METAFORK_OK;
+            error = METAFORK_ERESOURCES;
+        }
     }
-    return metafork_within_limits(one->schedule, one->leaf, shape, one->values, one->warp_size, false);
+    return error;
 }
 
-/* Check a leaf, and launch the kernel of it that fits.  `choose` fills `values`, on which the conditions of instances are evaluated. */
+/* Check a leaf, and launch the first of its variants that fits.  `choose` fills `values`, on which conditions are evaluated. */
 __attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
                                                        metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
     metafork_shape shape = METAFORK_NONE;
-    int error = attempt(inputs, leaf, false, &shape, stream, NULL);
-    if (error == METAFORK_OK && shape.instances > 0) {
-        metafork_machine machine;
-        int device;
-        error = metafork_current_device(&device);
-        if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-        if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0) {
-            const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
-            metafork_take_instance(&shape, attempt, inputs, leaf, stream, metafork_instance_fits, &context);
-        }
-    }
+    metafork_machine machine;
+    int device, error = leaf < 1 || leaf > schedule->leaf_count ? METAFORK_EINVAL : metafork_current_device(&device);
+    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0)
+        error = metafork_take_variant(&schedule->leaves[leaf - 1], values, machine.warp_size, attempt, inputs, leaf, stream, true, &shape);
+    else if (error == METAFORK_OK)
+        error = attempt(inputs, leaf, false, &shape, stream, NULL);
     return error != METAFORK_OK ? error : attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
@@ -383,15 +405,18 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
     for (int next = 0; next <= schedule->leaf_count && leaf == 0; next++) {
         const int candidate = next == 0 ? chosen : next;
         if (candidate == 0 || (next > 0 && candidate == chosen)) continue;
-        if (attempt(inputs, candidate, false, &shape, NULL, NULL) != METAFORK_OK) continue;
-        if (metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, false)) leaf = candidate;
+        const metafork_leaf *const one = &schedule->leaves[candidate - 1];
+        if (metafork_take_variant(one, values, machine.warp_size, attempt, inputs, candidate, NULL, false, &shape) == METAFORK_OK) leaf = candidate;
     }
     if (leaf == 0) {
         metafork_serial(schedule, METAFORK_SAY_LEAF, "no leaf fits this machine and these parameters");
         if (metafork_enabled("METAFORK_STRICT"))
             for (int candidate = 1; candidate <= schedule->leaf_count; candidate++) {
+                const metafork_leaf *const one = &schedule->leaves[candidate - 1];
+                const metafork_shape none = METAFORK_NONE;
+                shape = none; /* of its own variant, which asks for least */
                 const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
-                const bool within = metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, true);
+                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], candidate, &shape, values, machine.warp_size, true);
                 if (within || refused != METAFORK_OK)
                     fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
                             (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],
@@ -399,10 +424,6 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
             }
         return metafork_back_to_host(schedule, arrays, bytes);
     }
-
-    /* Which leaf runs is decided by its dynamic kernel. */
-    const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
-    metafork_take_instance(&shape, attempt, inputs, leaf, NULL, metafork_instance_fits, &context);
 
     void *pointers[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
     const char *names[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
