@@ -358,7 +358,7 @@ def _summary(result: Result, folder: Path) -> str:
                     limits = " and ".join(map(schedule.text, one.limits))
                     lines.append(f"    or {leaf.title_of(one)}: {limits}")
             values = [values_text(one.values) for one in leaf.variants if one.values]
-            lines += [f"    compiled for {'; '.join(values)}"] if values else []
+            lines += [f"    also compiled for {'; '.join(values)}"] if values else []
         conditions = [c for leaf in schedule.leaves for one in leaf.variants for c in (*leaf.systems[0], *one.limits)]
         shown = {name for c in conditions for name in c.symbols}
         lines += [

@@ -13,8 +13,8 @@ LEAST_LOOKED_AT = 100
 """So many parameter values are looked at, so that small ones alone do not fill the pool."""
 
 
-INSTANCE_SHARE = 5
-"""An instance, whose sizes are numbers, gets so many times fewer points than other variants."""
+MOST_OF_INSTANCE = 2
+"""Points of an instance: its sizes are numbers, and may be large."""
 
 Key = tuple[int, int]
 """A leaf and a variant of it."""
@@ -36,7 +36,7 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
     for number, point in enumerate(finder.parameter_points(tries), 1):
         for found in _at(finder, point):
             key, together = (found.leaf, found.variant), TOGETHER in found.marks
-            if len(pool[key]) < 6 * wanted or (found.walks and key not in walked) or found.marks - shown[key]:
+            if len(pool[key]) < enough[key] or (found.walks and key not in walked) or found.marks - shown[key]:
                 pool[key].append(found)
                 shown[key] |= found.marks
                 walked |= {key} if together else set()
@@ -63,7 +63,7 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
                     pool[key].append(found)
             if all(len(pool[key]) >= most for key in missing):
                 break
-    shares = {key: wanted if key in dynamic else max(1, wanted // INSTANCE_SHARE) for key in variants}
+    shares = {key: wanted if key in dynamic else min(wanted, MOST_OF_INSTANCE) for key in variants}
     return {key: _varied(points, shares[key]) for key, points in pool.items()}
 
 
