@@ -121,6 +121,11 @@ class Leaf(Struct, frozen=True):
         return self.variants[-1]
 
     @property
+    def instances(self) -> tuple[Variant, ...]:
+        """The variants for values of static parameters."""
+        return tuple(one for one in self.variants if one.values)
+
+    @property
     def version(self) -> Version:
         """The version that the case discussion came to."""
         return self.own.version
