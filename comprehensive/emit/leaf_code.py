@@ -16,10 +16,10 @@ from metafork.ir.kernel import Kernel, Space
 class LeafCode(Struct, frozen=True):
     """``text`` is CUDA C++, or what a target prints in its place.
 
-    ``ptx`` is set where the kernel is what LLVM made of its IR (``ir`` is that IR); ``whole`` is then the PTX for launches
-    whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).  The CPU build runs
-    ``text`` in both cases.  ``compiled`` is the text that is compiled at run time for any values of ``statics``, the
-    names of parameters.
+    ``ptx`` is set where the kernel is what LLVM made of its IR (``ir`` is that IR); ``whole`` is then the PTX for
+    launches whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).  The CPU build
+    runs ``text`` in both cases.  ``compiled`` is the text that is compiled at run time for any values of ``statics``,
+    the names of parameters.
     """
 
     kernel: Kernel

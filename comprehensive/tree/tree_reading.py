@@ -186,27 +186,40 @@ def _variants(data: Value, symbols: set[str], program: Sequence[str]) -> tuple[V
     return variants
 
 
-def _older_variants(data: Value, symbols: set[str], program: Sequence[str]) -> tuple[VariantDocument, ...]:
-    """Return the variants of a leaf of version 1 or 2: its instances, which have names for fewer things, and itself."""
-    instances = data.get("instances")
-    entries = [*([] if instances is None else instances.elements()), data]
-    return tuple(_variant(entry, number, symbols, program) for number, entry in enumerate(entries, 1))
-
-
 def _variant(data: Value, number: int, symbols: set[str], program: Sequence[str]) -> VariantDocument:
-    limits, samples, values = data.get("limits") or data.get("system"), data.get("sampled"), data.get("values")
-    strategies, effects, counters = (data.get(key) for key in ("strategies", "effects", "counters"))
+    values = data.get("values")
     return VariantDocument(
         number,
         data["kernel"].name(),
-        () if strategies is None else strategies.texts(),
-        None if effects is None else effects.texts(),
-        {}
-        if counters is None
-        else {name: _value(text, symbols, samples and samples.get(name)) for name, text in counters.items()},
-        () if limits is None else _system(limits, symbols),
+        data["strategies"].texts(),
+        _effects(data),
+        _counters(data, symbols),
+        _system(data["limits"], symbols),
         {} if values is None else _values(values, program),
     )
+
+
+def _older_variants(data: Value, symbols: set[str], program: Sequence[str]) -> tuple[VariantDocument, ...]:
+    """Return the variants of a leaf of version 1 or 2: its instances, of which less was said, and its own kernel."""
+    variants = []
+    instances = data.get("instances")
+    for number, entry in enumerate([] if instances is None else instances.elements(), 1):
+        values = _values(entry["values"], program)
+        counters = _counters(entry, symbols) if entry.has("counters") else {}
+        limits = _system(entry["system"], symbols) if entry.has("system") else ()
+        variants.append(VariantDocument(number, entry["kernel"].name(), (), (), counters, limits, values))
+    own = data["kernel"].name(), data["strategies"].texts(), _effects(data), _counters(data, symbols)
+    return (*variants, VariantDocument(len(variants) + 1, *own))
+
+
+def _effects(data: Value) -> tuple[str, ...] | None:
+    effects = data.get("effects")
+    return None if effects is None else effects.texts()
+
+
+def _counters(data: Value, symbols: set[str]) -> dict[str, CounterValue]:
+    samples = data.get("sampled")
+    return {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()}
 
 
 def _values(data: Value, program: Sequence[str]) -> dict[str, int]:
