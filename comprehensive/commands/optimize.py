@@ -356,7 +356,7 @@ def _summary(result: Result, folder: Path) -> str:
             for one in leaf.variants[:-1]:
                 if not one.values:
                     limits = " and ".join(map(schedule.text, one.limits))
-                    lines.append(f"    or {leaf.title_of(one)}: {limits}")
+                    lines.append(f"    with {leaf.title_of(one)} if {limits}")
             values = [values_text(one.values) for one in leaf.variants if one.values]
             lines += [f"    also compiled for {'; '.join(values)}"] if values else []
         conditions = [c for leaf in schedule.leaves for one in leaf.variants for c in (*leaf.systems[0], *one.limits)]

@@ -309,7 +309,7 @@ class _Drawing:
 
     def _variant(self, leaf: LeafDocument, variant: VariantDocument) -> list[str]:
         """Say what goes before the leaf's own variant, and where."""
-        title = textwrap.wrap(f"or {leaf.title_of(variant)}", WIDTH)
+        title = textwrap.wrap(f"with {leaf.title_of(variant)}", WIDTH)
         return [_row(f"<i>{escape(line)}</i>") for line in title] + [
             _row(line) for limit in variant.limits for line in _wrapped(f"  if {self._schedule.text(limit)}")
         ]
