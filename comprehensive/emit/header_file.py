@@ -73,7 +73,8 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         "/* NAME_select: the leaf for a machine and parameters, 0 where there is none.",
         " * NAME_variant: the variant of a leaf that goes first there, by estimates; 0 where there is none.",
         " * NAME_leaf_system: the conditions under which a leaf is chosen; NULL where there is no such leaf.",
-        " * NAME_launch: on device pointers; 0, a positive CUDA error or a negative METAFORK_E... code. */",
+        " * NAME_launch: the first variant of a leaf that runs, on device pointers; NAME_launch_variant: the one of that",
+        " * number, whatever its limits. 0, a positive CUDA error or a negative METAFORK_E... code. */",
         *(handles.declared if handles is not None else ()),
     ]
     for tree in trees:
@@ -85,6 +86,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
             f"int {variant_declaration(signature)};",
             f"const char *{signature.name}_leaf_system(int {signature.leaf});",
             f"int {launch_declaration(signature)};",
+            f"int {launch_declaration(signature, variant=True)};",
             *([f"int {typed_declaration(signature, handles)};"] if handles is not None else []),
         ]
     public = [

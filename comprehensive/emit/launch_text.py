@@ -47,23 +47,24 @@ def launch_text(
             if code.compiled is not None:
                 lines += [*_attempt(signature, leaf.id, f"{name}_jit", code.compiled, target), ""]
                 attempts.append((f"metafork_s->compiled && metafork_s->variant == {variant.number}", f"{name}_jit"))
-            lines += [*_attempt(signature, leaf.id, name, code, target), ""]
+            lines += [*_attempt(signature, leaf.id, name, code, target, variant.values), ""]
             attempts.append((f"metafork_s->variant == {variant.number}", name))
         several = several or len(attempts) > 1
         lines += [*_attempt_variants(signature, leaf.id, attempts), ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_run(tree, signature, chosen), ""]
-    lines += _launch(signature, chosen.values if several else None)
+    lines += _launch(tree, signature, chosen.values if several else None)
     handles = handles_of(target)
     if handles is not None:
         lines += ["", *_typed_launch(signature, handles)]
     return "\n".join(lines) + "\n"
 
 
-def launch_declaration(signature: Signature) -> str:
-    """Return the declarator of ``NAME_launch``."""
-    declarations = [f"int {signature.leaf}", f"void *{signature.stream}", *_inputs(signature)]
-    return f"{signature.name}_launch({', '.join(declarations)})"
+def launch_declaration(signature: Signature, *, variant: bool = False) -> str:
+    """Return the declarator of ``NAME_launch``, or of ``NAME_launch_variant``."""
+    places = [f"int {signature.leaf}", *([f"int {signature.variant}"] if variant else [])]
+    declarations = [*places, f"void *{signature.stream}", *_inputs(signature)]
+    return f"{signature.name}_launch{'_variant' if variant else ''}({', '.join(declarations)})"
 
 
 def typed_declaration(signature: Signature, handles: Handles) -> str:
@@ -109,8 +110,18 @@ def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[
     ]
 
 
-def _attempt(signature: Signature, leaf: int, function: str, code: LeafCode, target: Target) -> list[str]:
-    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it."""
+def _attempt(
+    signature: Signature,
+    leaf: int,
+    function: str,
+    code: LeafCode,
+    target: Target,
+    compiled_for: Mapping[str, int] | None = None,
+) -> list[str]:
+    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it.
+
+    One that is ``compiled_for`` some values of parameters takes no others.
+    """
     kernel = code.kernel
     declarations = _attempt_declarations(signature)
     known, body = _host_scalars(signature, kernel)
@@ -151,6 +162,10 @@ def _attempt(signature: Signature, leaf: int, function: str, code: LeafCode, tar
         "{",
         "    int metafork_failed = 0;",
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
+        *(
+            f"    if ({signature.parameters[p]} != {n}) return METAFORK_EINVAL;"
+            for p, n in (compiled_for or {}).items()
+        ),
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
         *target.launching(Attempt(code, tuple(arguments), tuple(trace), values)),
@@ -258,8 +273,11 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     ]
 
 
-def _launch(signature: Signature, values: int | None) -> list[str]:
-    """Return ``NAME_launch``; ``values`` is the length of the vector of values where a leaf has several kernels."""
+def _launch(tree: ScheduleTree, signature: Signature, values: int | None) -> list[str]:
+    """Return ``NAME_launch`` and ``NAME_launch_variant``.
+
+    ``values`` is the length of the vector of values where a leaf has several kernels.
+    """
     name = signature.name
     pointers = ", ".join(f"(void *){array}" for array in signature.arrays.values()) or "NULL"
     lines = [
@@ -276,7 +294,23 @@ def _launch(signature: Signature, values: int | None) -> list[str]:
     else:
         lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
         call = f"{name}_attempt(&metafork_i, {signature.leaf}, true, &metafork_s, {signature.stream}, metafork_d)"
-    return [*lines, f"    return {call};", "}"]
+    return [*lines, f"    return {call};", "}", "", *_launch_variant(tree, signature, pointers)]
+
+
+def _launch_variant(tree: ScheduleTree, signature: Signature, pointers: str) -> list[str]:
+    name, leaf, variant = signature.name, signature.leaf, signature.variant
+    return [
+        f"int {launch_declaration(signature, variant=True)}",
+        "{",
+        f"    {_inputs_variable(signature)}",
+        f"    void *const metafork_d[] = {{{pointers}}};",
+        "    metafork_shape metafork_s = METAFORK_NONE;",
+        f"    if ({leaf} < 1 || {leaf} > {len(tree.leaves)}) return METAFORK_EINVAL;",
+        f"    if ({variant} < 1 || {variant} > {name}_leaves[{leaf} - 1].variant_count) return METAFORK_EINVAL;",
+        f"    metafork_s.variant = {variant};",
+        f"    return {name}_attempt(&metafork_i, {leaf}, true, &metafork_s, {signature.stream}, metafork_d);",
+        "}",
+    ]
 
 
 def _typed_launch(signature: Signature, handles: Handles) -> list[str]:
