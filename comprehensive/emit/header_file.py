@@ -73,8 +73,8 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         "/* NAME_select: the leaf for a machine and parameters, 0 where there is none.",
         " * NAME_variant: the variant of a leaf that goes first there, by estimates; 0 where there is none.",
         " * NAME_leaf_system: the conditions under which a leaf is chosen; NULL where there is no such leaf.",
-        " * NAME_launch: the first variant of a leaf that runs, on device pointers; NAME_launch_variant: the one of that",
-        " * number, whatever its limits. 0, a positive CUDA error or a negative METAFORK_E... code. */",
+        " * NAME_launch: the first variant of a leaf that runs, on device pointers; NAME_launch_variant: one by its",
+        " * number, whatever its limits. They return 0, a positive CUDA error or a negative METAFORK_E... code. */",
         *(handles.declared if handles is not None else ()),
     ]
     for tree in trees:

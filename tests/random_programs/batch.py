@@ -2,8 +2,8 @@
 
 Programs of a batch become one translation unit of kernels, one of serial elisions and one driver.  No tree is walked
 and nothing is instrumented: ``NAME_launch_variant`` runs each variant at each point, forwards, and backwards with a
-small grid that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own and for a limited time, so
-that one that crashes or hangs ends alone; what does not compile is built again by itself.
+small grid that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own and for a
+limited time, so that one that crashes or hangs ends alone; what does not compile is built again by itself.
 """
 
 import os

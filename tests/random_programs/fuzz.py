@@ -71,7 +71,8 @@ def fuzz_batches(
                 break
     rate = 60 * programs / (time.monotonic() - begun)
     print(
-        f"{programs} programs, {failed} failed; {ran} of {variants} variants ran, {launches} launches; {rate:.0f} a minute"
+        f"{programs} programs, {failed} failed; "
+        f"{ran} of {variants} variants ran, {launches} launches; {rate:.0f} a minute"
     )
     return failed
 

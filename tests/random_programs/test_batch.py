@@ -123,7 +123,7 @@ def test_failures_are_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(KINDS, "wrong", Wrong)
     assert fuzz_batches(1, 2, tmp_path, jobs=1, kind="wrong") == 2
     assert {path.name for path in tmp_path.iterdir()} == {f"batch_{n}.{kind}" for n in (1, 2) for kind in ("mf", "txt")}
-    assert "2 programs, 2 failed; 0 of 0 leaves ran" in capsys.readouterr().out
+    assert "2 programs, 2 failed; 0 of 0 variants ran" in capsys.readouterr().out
 
 
 class Serial:
