@@ -26,6 +26,7 @@ _STACK_WORDS = 1 << 13
 
 COMMANDS = {
     "optimize": "Write the decision tree, kernels and dispatcher of a MetaFork file.",
+    "build": "Make a library of a MetaFork file.",
     "render": "Draw a *.tree.json file as SVG.",
     "select": "Say which leaf a machine and parameter values choose, and why not the others.",
     "verify": "Prove the guards of every leaf and run it against the serial program.",

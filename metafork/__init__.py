@@ -1,8 +1,8 @@
 """MetaFork: comprehensive optimization of parametric CUDA kernels.
 
-``metafork.optimize(path_or_text)`` gives the decision trees of a MetaFork file as a ``Result``; ``metafork.verify``
-checks every leaf.  This is the one place
-of the package that looks up to ``comprehensive``, and it does so only when a name is asked for.
+``metafork.load(path_or_text)`` compiles a MetaFork file, and its functions take NumPy arrays; ``metafork.build`` makes
+a library of it.  ``metafork.optimize`` gives its decision trees as a ``Result``; ``metafork.verify`` checks every leaf.
+This is the one place of the package that looks up to ``comprehensive``, and it does so only when a name is asked for.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from comprehensive.building.library import build
+    from comprehensive.building.loaded import load
     from comprehensive.optimize import Result, optimize
     from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
     from comprehensive.verification import Verification, verify
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from metafork.runtime.machine import Machine
 
 _HOME = {
+    "build": "comprehensive.building.library",
+    "load": "comprehensive.building.loaded",
     "optimize": "comprehensive.optimize",
     "verify": "comprehensive.verification",
     "Verification": "comprehensive.verification",
@@ -45,6 +49,8 @@ __all__ = [
     "Result",
     "ScheduleTree",
     "Verification",
+    "build",
+    "load",
     "optimize",
     "verify",
 ]

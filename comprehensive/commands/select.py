@@ -34,7 +34,7 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     tree; at run time the dispatcher also looks at the compiled kernels' own registers.
     """
     from comprehensive.options import machine_values
-    from comprehensive.tree.selection import MissingValueError, select
+    from comprehensive.tree.selection import MissingValueError, select, told
 
     found = _schedules(directory)
     schedules = [s for s in found if only is None or s.name == only]
@@ -60,7 +60,7 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
         if as_json:
             results.append(_as_json(schedule, selection))
         else:
-            click.echo("\n".join(_lines(schedule, selection)))
+            click.echo("\n".join(told(schedule, selection)))
     if as_json:
         click.echo(json.dumps({"format": "metafork-selection", "version": 2, "schedules": results}, indent=1))
 
@@ -122,33 +122,6 @@ def _refuse_other_machine(schedule: ScheduleDocument, point: Mapping[str, Number
         if symbol in point and point[symbol] != number:
             name = schedule.fields.get(symbol, symbol)
             raise click.UsageError(f"the tree was made for {name} = {number}, not {point[symbol]}")
-
-
-def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
-    lines: list[str] = []
-    if selection.outside:
-        lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
-        lines += [f"  {violation}" for violation in selection.outside]
-    elif not selection.leaf:
-        lines.append(f"{schedule.name}: no leaf; {selection.region}")
-    else:
-        leaf = schedule.leaves[selection.leaf - 1]
-        variant = selection.variant
-        assert variant is not None
-        title = "" if variant is leaf.own else f": {leaf.title_of(variant)}"
-        lines.append(f"{schedule.name}: leaf {leaf.id} ({leaf.title})")
-        lines.append(f"  variant {variant.number}, {variant.kernel}{title}")
-        for name, number in selection.estimates.items():
-            value = variant.counters[name]
-            text = schedule.value_text(value)
-            sampled = f" (sampled: {value.sampled})" if value.sampled else ""
-            lines.append(f"    {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
-        for passed, missed in selection.passed_over:
-            reasons = "; ".join(map(str, missed))
-            lines.append(f"  not variant {passed.number} ({leaf.title_of(passed)}): {reasons}")
-    for number, violations in selection.violated.items():
-        lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
-    return lines
 
 
 def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]:

@@ -104,6 +104,34 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
     return Selection(chosen, (), region, violated, estimates, derived, variant, tuple(passed_over))
 
 
+def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:
+    """Return what people read of a selection: the leaf, its variant, and why no other."""
+    lines: list[str] = []
+    if selection.outside:
+        lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
+        lines += [f"  {violation}" for violation in selection.outside]
+    elif not selection.leaf:
+        lines.append(f"{schedule.name}: no leaf; {selection.region}")
+    else:
+        leaf = schedule.leaves[selection.leaf - 1]
+        variant = selection.variant
+        assert variant is not None
+        title = "" if variant is leaf.own else f": {leaf.title_of(variant)}"
+        lines.append(f"{schedule.name}: leaf {leaf.id} ({leaf.title})")
+        lines.append(f"  variant {variant.number}, {variant.kernel}{title}")
+        for name, number in selection.estimates.items():
+            value = variant.counters[name]
+            text = schedule.value_text(value)
+            sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+            lines.append(f"    {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
+        for passed, missed in selection.passed_over:
+            reasons = "; ".join(map(str, missed))
+            lines.append(f"  not variant {passed.number} ({leaf.title_of(passed)}): {reasons}")
+    for number, violations in selection.violated.items():
+        lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
+    return lines
+
+
 def _closest(schedule: ScheduleDocument, leaf: LeafDocument, point: Mapping[str, Number]) -> tuple[Violation, ...]:
     """Return what fails in the system of a leaf with the fewest failures."""
     return min((_violations(schedule, system, point) for system in leaf.systems), key=len)

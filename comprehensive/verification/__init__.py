@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from comprehensive.verification.builds import BuildError, plain_code
+from comprehensive.building.compilers import BuildError
+from comprehensive.verification.builds import plain_code
 from comprehensive.verification.engine import Options, verify
 from comprehensive.verification.result import Failure, VariantResult, Verification
 

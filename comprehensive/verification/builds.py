@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from comprehensive.building.compilers import BuildError, compiler, run_step
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Variant
@@ -50,10 +50,6 @@ LIBRARY = tuple(f"-fno-builtin-{name}" for name in sorted(INEXACT))
 """Kernels and reference are compiled at two levels: neither makes `v * v` of `pow(v, 2)`, which has other last bits."""
 
 CodeOf = Callable[[Variant], LeafCode]
-
-
-class BuildError(Exception):
-    """A compiler did not accept a generated file, or there is none; the message holds the first lines it said."""
 
 
 def plain_code(variant: Variant) -> LeafCode:
@@ -250,15 +246,7 @@ class Build:
 
     def step(self, step: Sequence[str]) -> None:
         """Run one command in the build's directory.  Raises ``BuildError``."""
-        try:
-            done = subprocess.run(
-                step, cwd=self.directory, capture_output=True, text=True, errors="replace", check=False
-            )
-        except FileNotFoundError as missing:
-            raise BuildError(f"{step[0]} is not installed") from missing
-        if done.returncode != 0:
-            first = "\n".join(done.stderr.splitlines()[:12])
-            raise BuildError(f"{shlex.join(step)}\n{first}")
+        run_step(step, self.directory)
 
 
 def with_flat_functions(unit: TranslationUnit, files: dict[str, str]) -> str:
@@ -269,11 +257,6 @@ def with_flat_functions(unit: TranslationUnit, files: dict[str, str]) -> str:
         return host
     files["metafork_flat.c"] = f'#include "{host}"\n{flat}'
     return "metafork_flat.c"
-
-
-def compiler(variable: str, otherwise: str) -> tuple[str, ...]:
-    """Return the words of a compiler's command: those of an environment variable, or a default."""
-    return tuple(shlex.split(os.environ.get(variable) or otherwise))
 
 
 REFERENCE = "reference\n"

@@ -19,11 +19,12 @@ from random import Random
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from comprehensive.building.compilers import BuildError
 from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
 from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
-from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
+from comprehensive.verification.builds import Build, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.device import CLOSE, DeviceBuild
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks

@@ -9,9 +9,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from comprehensive.building.compilers import BuildError
 from comprehensive.emit import LeafCode, leaf_code, runtime_include_dir
 from comprehensive.emit.outputs import Optimized
-from comprehensive.verification.builds import BuildError
 
 _ALLOTTED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.DOTALL)
 

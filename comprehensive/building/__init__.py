@@ -1,0 +1,1 @@
+"""Generated files made into a library, and its functions called from Python."""

@@ -1,0 +1,101 @@
+"""Compilers, and what they make of generated files: one library, for this machine's GPU or for its processor."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+PLAIN = ("-O2", "-fPIC", "-ffp-contract=off")
+"""What C and C++ are compiled with: results are those of the serial program, bit for bit."""
+
+
+class BuildError(Exception):
+    """A compiler did not accept a file, or there is none; the message has the command and the first lines it said."""
+
+
+def compiler(variable: str, otherwise: str) -> tuple[str, ...]:
+    """Return the words of a compiler's command: those of an environment variable, or a default."""
+    return tuple(shlex.split(os.environ.get(variable) or otherwise))
+
+
+def run_step(step: Sequence[str], directory: Path) -> None:
+    """Run one command in a directory.  Raises ``BuildError``."""
+    try:
+        done = subprocess.run(step, cwd=directory, capture_output=True, text=True, errors="replace", check=False)
+    except FileNotFoundError as missing:
+        raise BuildError(f"{step[0]} is not installed") from missing
+    if done.returncode != 0:
+        first = "\n".join(done.stderr.splitlines()[:12])
+        raise BuildError(f"{shlex.join(step)}\n{first}")
+
+
+class Toolchain(Struct, frozen=True):
+    """The commands that compile the file of kernels and C, and that link; ``cpu`` says that kernels run on the CPU."""
+
+    cpu: bool
+    device: tuple[str, ...]
+    host: tuple[str, ...]
+    link: tuple[str, ...]
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What a library that was built earlier must have been built with: commands, and the files behind them."""
+        found = [*self.device, *self.host, *self.link]
+        for command in (self.device, self.host, self.link):
+            place = shutil.which(command[0])
+            if place is not None:
+                state = Path(place).resolve().stat()
+                found.append(f"{place} {state.st_size} {state.st_mtime_ns}")
+        return tuple(found)
+
+
+def toolchain(cpu: bool | None = None) -> Toolchain:
+    """Return how to build: with nvcc where there is a GPU, unless ``cpu`` says which.
+
+    ``NVCC``, ``CXX`` and ``CC`` in the environment name other compilers.
+    """
+    if cpu is None:
+        cpu = not has_gpu()
+    host = (*compiler("CC", "gcc"), "-std=gnu11", *PLAIN, *(("-DMETAFORK_CPU",) if cpu else ()))
+    if cpu:
+        cxx = compiler("CXX", "g++")
+        return Toolchain(True, (*cxx, "-std=c++17", *PLAIN, "-DMETAFORK_CPU", "-w", "-x", "c++"), host, cxx)
+    nvcc = compiler("NVCC", "nvcc")
+    device = (*nvcc, "-std=c++17", "-O3", "-fmad=false", "-arch=native", "-w", "-Xcompiler", "-fPIC")
+    return Toolchain(False, device, host, nvcc)
+
+
+def has_gpu() -> bool:
+    """Say whether nvcc is installed and the CUDA driver has a device."""
+    if shutil.which(compiler("NVCC", "nvcc")[0]) is None:
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def make_library(
+    tools: Toolchain, directory: Path, name: str, output: Path, flags: Sequence[str] = (), *, static: bool = False
+) -> None:
+    """Compile ``NAME.cu`` and ``NAME_host.c`` of a directory, and link them as ``output``.
+
+    ``flags`` are those that the input's own C needs.  Raises ``BuildError``.
+    """
+    include = ("-I.", "-Iinclude")
+    objects = (f"{name}.o", f"{name}_host.o")
+    run_step((*tools.device, *include, "-c", f"{name}.cu", "-o", objects[0]), directory)
+    run_step((*tools.host, *flags, *include, "-c", f"{name}_host.c", "-o", objects[1]), directory)
+    if static:
+        run_step(("ar", "rcs", str(output), *objects), directory)
+    else:
+        run_step((*tools.link, "-shared", *objects, "-o", str(output), "-lm"), directory)

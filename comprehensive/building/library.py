@@ -1,0 +1,160 @@
+"""``metafork.build``: a file to a library beside its header; ``cached`` keeps libraries for later runs.
+
+A library is kept under all that it was made of: the text, its own headers, the options, the compilers and metafork
+itself.  It is built in a folder of its own, which is renamed when it is whole, so that two processes cannot disturb
+each other; a library that is not what it was is built anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+from comprehensive.building.compilers import Toolchain, make_library, toolchain
+from comprehensive.emit import rendered_files, write_files
+from comprehensive.emit.own_files import see_that_all_are_ours
+from comprehensive.leaf_files import LeafTexts
+from comprehensive.optimize import Result, optimize, source_of
+from metafork.ir.messages.source import Source
+
+PACKAGES = ("metafork", "evaluators", "strategies", "comprehensive")
+LIBRARY, TREE, CHECKSUM = "library.so", "tree.json", "checksum"
+
+
+def build(
+    path_or_text: str | PathLike[str] | Source,
+    output: str | PathLike[str] | None = None,
+    *,
+    cpu: bool | None = None,
+    static_library: bool = False,
+    **options: Any,
+) -> Path:
+    """Optimize a MetaFork file and compile it into a shared library (or a static one); return where that is.
+
+    The header lies beside it.  ``output`` is by default ``libNAME.so`` (``libNAME.a``) in the working directory.  nvcc
+    compiles for the GPU of this machine where there is one; else, or where ``cpu`` is true, kernels run on the
+    processor.
+    ``options`` are those of ``metafork.optimize``.  Raises what that raises, ``BuildError`` where a compiler fails,
+    ``NotOursError`` where a header that metafork did not write is in the way, and ``OSError``.
+    """
+    source = source_of(path_or_text)
+    result = optimize(source, **{"static": "auto", **options})
+    name = result.unit.name
+    target = Path(output) if output is not None else Path(f"lib{name}.{'a' if static_library else 'so'}")
+    with tempfile.TemporaryDirectory(prefix="metafork-build-") as temporary:
+        folder = Path(temporary)
+        files = _made(result, toolchain(cpu), folder, static=static_library)
+        headers = {one: files[one] for one in files if one.endswith(".h")}
+        see_that_all_are_ours(target.parent, headers, None)
+        write_files(target.parent, {**headers, target.name: (folder / LIBRARY).read_bytes()})
+    return target
+
+
+def _made(result: Result, tools: Toolchain, folder: Path, *, static: bool = False) -> dict[str, str]:
+    """Write the generated files into a folder and make the library there; return their texts."""
+    texts = LeafTexts(result.analyses)
+    files = rendered_files(result, code_of=texts.code_of)
+    write_files(folder, files)
+    source = result.unit.source
+    places = [*map(Path, source.folders), *([Path(source.name).parent] if result.unit.headers else [])]
+    own = [*(f"-D{one}" for one in source.definitions), *(f"-I{one.resolve()}" for one in places)]
+    make_library(tools, folder, result.unit.name, folder / LIBRARY, own, static=static)
+    return files
+
+
+def cached(source: Source, headers: tuple[str, ...], cpu: bool | None, options: dict[str, Any]) -> tuple[Path, str]:
+    """Return the library of a text and its tree as JSON, built now or by an earlier run.
+
+    Raises as ``build`` does.
+    """
+    tools = toolchain(cpu)
+    key = _key(source, headers, tools, options)
+    home = user_cache_path("metafork") / "builds"
+    kept = _whole(home / key)
+    if kept is not None:
+        return kept
+    result = optimize(source, **options)
+    with _new_folder(home) as folder:
+        _made(result, tools, folder)
+        (folder / TREE).write_text(result.to_json(), encoding="utf-8")
+        (folder / CHECKSUM).write_text(_checksum(folder), encoding="utf-8")
+        for path in folder.iterdir():
+            if path.name not in (LIBRARY, TREE, CHECKSUM):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        place = _placed(folder, home / key)
+        found = _whole(place)
+    if found is None:
+        raise OSError(f"{place}: the library cannot be read back")
+    return found
+
+
+def _key(source: Source, headers: tuple[str, ...], tools: Toolchain, options: dict[str, Any]) -> str:
+    parts = [source.name, source.text, *source.definitions, *source.folders, *tools.identity]
+    parts += [Path(one).read_text(encoding="utf-8", errors="replace") for one in headers]
+    parts += [f"{name}={value!r}" for name, value in sorted(options.items())]
+    for package in PACKAGES:
+        root = Path(__file__).parents[2] / package
+        for path in sorted(root.rglob("*")):
+            if path.suffix in (".py", ".h"):
+                state = path.stat()
+                parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part.encode(errors="surrogateescape"))
+        digest.update(b"\0")
+    return digest.hexdigest()
+
+
+def _whole(folder: Path) -> tuple[Path, str] | None:
+    """Return what a folder of the cache holds, ``None`` where it is not there or not what it was."""
+    try:
+        if (folder / CHECKSUM).read_text(encoding="utf-8") != _checksum(folder):
+            return None
+        return folder / LIBRARY, (folder / TREE).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _checksum(folder: Path) -> str:
+    return hashlib.sha256((folder / LIBRARY).read_bytes() + (folder / TREE).read_bytes()).hexdigest()
+
+
+@contextmanager
+def _new_folder(home: Path) -> Iterator[Path]:
+    """Give a folder beside the cache's, or elsewhere where that cannot be written; it goes unless it was renamed."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=".new-", dir=home))
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="metafork-build-"))
+    try:
+        yield folder
+    finally:
+        if folder.parent == home:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _placed(folder: Path, place: Path) -> Path:
+    """Rename a folder that is whole to its place; return where it is: another process may have been there first."""
+    if folder.parent != place.parent:
+        return folder  # the cache cannot be written: the library lives where it was made
+    if place.exists():
+        if _whole(place) is not None:
+            return place
+        damaged = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
+        place.replace(damaged)
+        shutil.rmtree(damaged, ignore_errors=True)
+    try:
+        folder.replace(place)
+    except OSError:
+        if _whole(place) is None:
+            raise
+    return place

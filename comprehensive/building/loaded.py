@@ -1,0 +1,342 @@
+"""``metafork.load``: the functions of a MetaFork file, called from Python with NumPy arrays.
+
+    smooth = metafork.load("smooth.mf").smooth
+    smooth(s=4, B=256, x=x, y=y)             # n is said by the shape of x
+
+What is given is checked before anything runs: types, shapes against the declared extents, memory that C can walk.
+Parameters that extents of arrays determine may be left out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from comprehensive.building.library import cached
+from comprehensive.optimize import source_of
+from comprehensive.reading import parse
+from comprehensive.tree import render
+from comprehensive.tree.document import ScheduleDocument, TreeDocument
+from comprehensive.tree.selection import Selection, select, told
+from comprehensive.tree.tree_fields import parsed
+from comprehensive.tree.tree_reading import from_json
+from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Expr
+from metafork.ir.rewriting import variables
+from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
+from metafork.runtime.machine import parse_machine
+
+C_TYPES: Mapping[ScalarType, Any] = {
+    ScalarType.BOOL: ctypes.c_bool,
+    ScalarType.CHAR: ctypes.c_byte,
+    ScalarType.SIGNED_CHAR: ctypes.c_byte,
+    ScalarType.UNSIGNED_CHAR: ctypes.c_ubyte,
+    ScalarType.SHORT: ctypes.c_short,
+    ScalarType.UNSIGNED_SHORT: ctypes.c_ushort,
+    ScalarType.INT: ctypes.c_int,
+    ScalarType.UNSIGNED_INT: ctypes.c_uint,
+    ScalarType.LONG: ctypes.c_long,
+    ScalarType.UNSIGNED_LONG: ctypes.c_ulong,
+    ScalarType.LONG_LONG: ctypes.c_longlong,
+    ScalarType.UNSIGNED_LONG_LONG: ctypes.c_ulonglong,
+    ScalarType.FLOAT: ctypes.c_float,
+    ScalarType.DOUBLE: ctypes.c_double,
+}
+_RETURNED = {"void": None, "bool": ctypes.c_bool, **{one.spelling: c_type for one, c_type in C_TYPES.items()}}
+byref, from_buffer = ctypes.byref, ctypes.c_char.from_buffer
+CPU_MACHINE = "sm_80"
+"""What the CPU build takes itself for."""
+
+
+def load(path_or_text: str | PathLike[str] | Source, *, cpu: bool | None = None, **options: Any) -> Loaded:
+    """Return the functions of a MetaFork file, or of a text, compiled for this machine.
+
+    nvcc compiles for the GPU where there is one; else, or where ``cpu`` is true, kernels run on the processor.
+    ``options`` are those of ``metafork.optimize``.  What was built is kept in the user's cache.  Raises what
+    ``metafork.optimize`` raises, ``BuildError`` where a compiler fails or is missing, and ``OSError``.
+    """
+    source = source_of(path_or_text)
+    unit = parse(source, reassociate=bool(options.get("reassociate")))
+    library, tree = cached(source, unit.headers, cpu, {"static": "auto", **options})
+    return Loaded(unit, from_json(parsed(tree)), library)
+
+
+class Loaded:
+    """A compiled file: its functions are attributes; a notebook shows its tree."""
+
+    def __init__(self, unit: TranslationUnit, document: TreeDocument, library: Path) -> None:
+        self.library = library
+        self.document = document
+        self._code = ctypes.CDLL(str(library))
+        self._functions = {
+            function.name: LoadedFunction(function, self._code, document)
+            for function in unit.functions
+            if not function.static and function.name != "main"
+        }
+
+    def __getattr__(self, name: str) -> LoadedFunction:
+        """Return a function of the file."""
+        if name.startswith("_") or name not in self._functions:
+            known = ", ".join(self._functions) or "none"
+            raise AttributeError(f"{self.document.source} has no function {name!r}; there are {known}")
+        return self._functions[name]
+
+    def __dir__(self) -> list[str]:
+        """List the functions."""
+        return [*super().__dir__(), *self._functions]
+
+    def __repr__(self) -> str:
+        """Say which file it is, and what it has."""
+        return f"<metafork {self.document.source}: {', '.join(self._functions)}>"
+
+    def _repr_svg_(self) -> str | None:
+        """Show the trees in a notebook, where there is Graphviz."""
+        try:
+            return render.svg(render.dot(self.document))
+        except (render.NoGraphvizError, render.TooLargeError):
+            return None
+
+
+class Choice(dict[str, Selection]):
+    """Which leaf each schedule of a call takes, by its name; as text, with the reasons."""
+
+    def __init__(self, schedules: Sequence[ScheduleDocument], selections: Mapping[str, Selection]) -> None:
+        super().__init__(selections)
+        self._lines = [line for one in schedules for line in told(one, selections[one.name])]
+
+    def __str__(self) -> str:
+        """Return what ``metafork select`` prints."""
+        return "\n".join(self._lines)
+
+
+class LoadedFunction:
+    """A function of a file, on arrays of the host.
+
+    Raises ``TypeError`` and ``ValueError`` that name the argument, before anything runs.
+    """
+
+    def __init__(self, function: Function, code: ctypes.CDLL, document: TreeDocument) -> None:
+        self.__name__ = function.name
+        self._parameters = function.parameters
+        self._names = tuple(one.name for one in function.parameters)
+        self._schedules = [one for one in document.schedules if one.function == function.name]
+        self._arrays = [(place, one) for place, one in enumerate(function.parameters) if one.array is not None]
+        self._scalars = [one for one in function.parameters if one.type is not None]
+        self._dtypes = {one.name: _dtype(one) for _, one in self._arrays}
+        self._places = [(place, self._dtypes[one.name]) for place, one in self._arrays]
+        self._known: list[Any] = []
+        extents = [extent for _, one in self._arrays if one.array is not None for extent in one.array.extents]
+        said = {name for extent in extents for name in variables(extent)}
+        self._optional = said & {one.name for one in self._scalars}
+        self.__doc__ = f"{function.name}({', '.join(one.declaration for one in function.parameters)})"
+        self._refusal = _refusal(function)
+        if not self._refusal:
+            self._call = code[function.name]
+            self._call.argtypes = [
+                ctypes.c_void_p if one.type is None else C_TYPES[one.type] for one in function.parameters
+            ]
+            self._call.restype = _RETURNED[_returned(function)]
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        """Call the function; arrays are changed in place."""
+        if self._refusal:
+            raise TypeError(f"{self.__name__} cannot be called from Python: {self._refusal}")
+        if not named and self._is_known(given):
+            arguments: list[Any] = list(given)
+            for place, _ in self._arrays:
+                arguments[place] = byref(from_buffer(given[place]))
+            return self._call(*arguments)
+        arguments = self._arguments(given, named)
+        self._check_shapes(arguments)
+        self._known = self._said(arguments)
+        for place, _ in self._arrays:
+            arguments[place] = arguments[place].ctypes.data
+        return self._call(*arguments)
+
+    def _is_known(self, given: Sequence[Any]) -> bool:
+        """Say whether arguments have the types, shapes and numbers of the call before, and writable memory."""
+        if len(given) != len(self._names):
+            return False
+        for place, dtype in self._places:
+            one = given[place]
+            if type(one) is not np.ndarray or one.dtype != dtype or not one.flags.carray or not one.size:
+                return False
+        return self._said(given) == self._known
+
+    def _said(self, arguments: Sequence[Any]) -> list[Any]:
+        """Return the types of numbers and the numbers, and the shapes of arrays."""
+        return [one.shape if type(one) is np.ndarray else (type(one), one) for one in arguments]
+
+    def select(self, *given: Any, machine: str | None = None, **named: Any) -> Choice:
+        """Return which leaf and variant these arguments take on a machine (``"sm_90"``), and why no other.
+
+        The parameters that schedules depend on suffice.  Raises ``metafork.runtime.machine.MachineError``.
+        """
+        if given:
+            arguments = self._arguments(given, named)
+            named = {one.name: value for one, value in zip(self._parameters, arguments, strict=True) if one.type}
+        limits = parse_machine(machine or CPU_MACHINE).fields()
+        selections = {}
+        for one in self._schedules:
+            point: dict[str, Any] = {symbol: limits[name] for symbol, name in one.fields.items() if name in limits}
+            point |= {name: int(named[name]) for name in (*one.data, *one.program) if name in named}
+            selections[one.name] = select(one, point)
+        return Choice(self._schedules, selections)
+
+    def _arguments(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        """Return all arguments in order, arrays as ndarrays; what extents say is filled in."""
+        if len(given) == len(self._names) and not named:
+            values = dict(zip(self._names, given, strict=True))
+        else:
+            values = self._bound(given, named)
+        for _, one in self._arrays:
+            values[one.name] = self._array(one, values[one.name])
+        for one in self._scalars:
+            if one.name in values:
+                values[one.name] = self._scalar(one, values[one.name])
+        missing = [name for name in self._names if name not in values]
+        if missing:
+            self._infer(values, missing)
+        return [values[name] for name in self._names]
+
+    def _bound(self, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        positional = [name for name in self._names if name not in self._optional]
+        if len(given) > len(positional):
+            positional = list(self._names)
+        if len(given) > len(positional):
+            raise TypeError(f"{self.__name__} takes {len(self._names)} arguments, not {len(given)}: {self.__doc__}")
+        values = dict(zip(positional, given, strict=False))
+        for name, value in named.items():
+            if name not in self._names:
+                raise TypeError(f"{self.__name__} has no argument {name!r}: {self.__doc__}")
+            if name in values:
+                raise TypeError(f"{self.__name__}: {name} is given twice")
+            values[name] = value
+        missing = [name for name in self._names if name not in values and name not in self._optional]
+        if missing:
+            raise TypeError(f"{self.__name__}: {', '.join(missing)} missing: {self.__doc__}")
+        return values
+
+    def _array(self, one: FunctionParameter, value: Any) -> np.ndarray[Any, Any]:
+        """Return an argument as an ndarray of the declared type that C can walk, without a copy."""
+        assert one.array is not None
+        name, dtype = one.name, self._dtypes[one.name]
+        if type(value) is not np.ndarray:
+            value = _as_ndarray(name, value, dtype)
+        if value.dtype != dtype:
+            raise TypeError(f"{self.__name__}: {name} is an array of {value.dtype}; {one.declaration} takes {dtype}")
+        if value.ndim != len(one.array.extents):
+            dimensions = len(one.array.extents)
+            raise ValueError(f"{self.__name__}: {name} has {value.ndim} dimensions, {one.declaration} has {dimensions}")
+        flags = value.flags
+        if not flags.c_contiguous:
+            raise ValueError(f"{self.__name__}: {name} is not contiguous; numpy.ascontiguousarray makes a copy that is")
+        if not flags.writeable and not one.const:
+            raise ValueError(f"{self.__name__}: {name} is read-only, and {one.declaration} may be written")
+        found: np.ndarray[Any, Any] = value
+        return found
+
+    def _scalar(self, one: FunctionParameter, value: Any) -> Any:
+        """Return a number that the declared type holds."""
+        assert one.type is not None
+        try:
+            if one.type.floating:
+                return value.__float__()
+            number = operator.index(value)
+        except (AttributeError, TypeError):
+            raise TypeError(f"{self.__name__}: {one.name} is {value!r}; {one.declaration} takes a number") from None
+        if not one.type.least <= number <= one.type.greatest:
+            raise ValueError(f"{self.__name__}: {one.name} is {number}, which {one.declaration} does not hold")
+        return number
+
+    def _infer(self, values: dict[str, Any], missing: list[str]) -> None:
+        """Find scalars that extents of arrays determine, one after the other."""
+        while missing:
+            found = None
+            for _, one in self._arrays:
+                assert one.array is not None
+                for extent, length in zip(one.array.extents, values[one.name].shape, strict=True):
+                    unknown = [name for name in variables(extent) if name in missing]
+                    if len(unknown) == 1 and found is None:
+                        number = _solved(extent, unknown[0], values, length)
+                        found = None if number is None else (unknown[0], number)
+            if found is None:
+                raise TypeError(f"{self.__name__}: {', '.join(missing)}: no shape says what it is; give it by name")
+            values[found[0]] = found[1]
+            missing.remove(found[0])
+
+    def _check_shapes(self, arguments: Sequence[Any]) -> None:
+        """Compare shapes with the declared extents."""
+        values = {name: value for name, value in zip(self._names, arguments, strict=True) if isinstance(value, int)}
+        for place, one in self._arrays:
+            assert one.array is not None
+            for axis, (extent, length) in enumerate(zip(one.array.extents, arguments[place].shape, strict=True)):
+                try:
+                    wanted = integer_value(extent, values)
+                except (NoValueError, ZeroDivisionError):
+                    continue  # it depends on what only the program computes
+                if wanted != length:
+                    said = ", ".join(f"{name} = {values[name]}" for name in sorted(variables(extent)) if name in values)
+                    where = f"{one.declaration} is {wanted} there" + (f" where {said}" if said else "")
+                    raise ValueError(
+                        f"{self.__name__}: {one.name} has {length} elements in dimension {axis}, and {where}"
+                    )
+
+
+def _refusal(function: Function) -> str:
+    """Return why a function cannot be called; empty where it can."""
+    for one in function.parameters:
+        if one.parts or (one.array is None and one.type is None):
+            return f"its parameter {one.text or one.declaration} is a structure or a pointer of its own"
+        if one.slots:
+            return f"{one.declaration} is an array of structures of several types"
+    returned = _returned(function)
+    return "" if returned in _RETURNED else f"it returns {returned}"
+
+
+def _returned(function: Function) -> str:
+    words = [word for word in function.returns.split() if word not in ("extern", "inline", "const")]
+    return " ".join(words) or "int"
+
+
+def _dtype(one: FunctionParameter) -> np.dtype[Any]:
+    assert one.array is not None
+    found: np.dtype[Any] = np.dtype(C_TYPES[one.array.element])
+    return found
+
+
+def _as_ndarray(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return what another library holds in memory of the host, without a copy."""
+    if isinstance(value, np.ndarray):
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        try:
+            found: np.ndarray[Any, Any] = np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise TypeError(f"{name} cannot be taken as memory of the host: {error}") from error
+        return found
+    if hasattr(value, "__cuda_array_interface__"):
+        raise TypeError(f"{name} is memory of a GPU, which load does not take yet: NAME_launch of the library does")
+    raise TypeError(f"{name} is {type(value).__name__}; give a NumPy array of {dtype}")
+
+
+def _solved(extent: Expr, name: str, values: Mapping[str, Any], length: int) -> int | None:
+    """Return the number for which an extent is a length, where it grows with it by a constant."""
+    known = {one: value for one, value in values.items() if isinstance(value, int)}
+    try:
+        at_none, at_one = (integer_value(extent, {**known, name: number}) for number in (0, 1))
+        step = at_one - at_none
+        if step == 0 or (length - at_none) % step:
+            return None
+        number = (length - at_none) // step
+        return number if integer_value(extent, {**known, name: number}) == length else None
+    except (NoValueError, ZeroDivisionError):
+        return None

@@ -1,0 +1,91 @@
+"""``metafork build FILE``: a shared library, or a static one, beside its header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from comprehensive.commands.faults import (
+    chosen_options,
+    diagnostics_option,
+    fma_option,
+    machine_option,
+    mistakes_of_options,
+    order_option,
+    preprocessor_options,
+    print_diagnostics,
+    read_source,
+    reassociate_option,
+    static_option,
+)
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default libNAME.so.")
+@click.option("--cpu", is_flag=True, help="Run kernels on the processor, also where there is a GPU.")
+@click.option("--static-library", is_flag=True, help="Make libNAME.a.")
+@chosen_options
+@machine_option
+@static_option
+@order_option
+@fma_option
+@reassociate_option
+@preprocessor_options
+@diagnostics_option
+@click.pass_context
+def command(
+    context: click.Context,
+    file: Path,
+    output: Path | None,
+    cpu: bool,
+    static_library: bool,
+    counters: list[str] | None,
+    strategies: list[str] | None,
+    plugins: tuple[str, ...],
+    machine: str | None,
+    static: tuple[str, ...],
+    order: str,
+    fma: bool,
+    reassociate: bool,
+    definitions: tuple[str, ...],
+    folders: tuple[str, ...],
+    form: str,
+) -> None:
+    """Optimize a MetaFork file and compile it into a library.
+
+    nvcc compiles for the GPU of this machine where there is one; else kernels run on the processor.
+    """
+    from comprehensive.building.compilers import BuildError
+    from comprehensive.building.library import build
+    from comprehensive.emit import NotOursError
+    from comprehensive.options import asked_static
+    from metafork.ir.messages.diagnostics import DiagnosticsError
+
+    source = None
+    try:
+        source = read_source(file, definitions, folders)
+        with mistakes_of_options():
+            made = build(
+                source,
+                output,
+                cpu=True if cpu else None,
+                static_library=static_library,
+                counters=counters,
+                strategies=strategies,
+                plugins=plugins,
+                machine=machine,
+                static=asked_static(static, "auto"),
+                order=order,
+                fma=fma,
+                reassociate=reassociate,
+            )
+    except DiagnosticsError as error:
+        print_diagnostics(error.diagnostics, {} if source is None else {source.name: source.text}, form)
+        context.exit(1)
+    except (BuildError, NotOursError) as error:
+        raise click.ClickException(str(error)) from error
+    except OSError as error:
+        raise click.ClickException(f"{error.filename or output} cannot be written: {error.strerror}") from error
+    click.echo(f"wrote {made}")
