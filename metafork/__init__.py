@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from comprehensive.building.library import build
     from comprehensive.building.loaded import load
     from comprehensive.optimize import Result, optimize
-    from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+    from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Variant
     from comprehensive.verification import Verification, verify
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
     from metafork.runtime.machine import Machine
@@ -29,6 +29,7 @@ _HOME = {
     "ScheduleTree": "comprehensive.tree.schedule_tree",
     "Node": "comprehensive.tree.schedule_tree",
     "Leaf": "comprehensive.tree.schedule_tree",
+    "Variant": "comprehensive.tree.schedule_tree",
     "LeafReference": "comprehensive.tree.schedule_tree",
     "NoLeaf": "comprehensive.tree.schedule_tree",
     "CounterInfo": "comprehensive.tree.schedule_tree",
@@ -48,6 +49,7 @@ __all__ = [
     "Node",
     "Result",
     "ScheduleTree",
+    "Variant",
     "Verification",
     "build",
     "load",

@@ -1,5 +1,7 @@
 """``metafork.load``: functions of a file on NumPy arrays, and what is said of arguments that do not fit."""
 
+import re
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -161,3 +163,17 @@ def test_floats_of_a_call_before_are_no_integers(loaded):
     loaded.scale(1, 2.0, x, y)
     with pytest.raises(TypeError, match=r"n is 1\.0"):
         loaded.scale(1.0, 2.0, x, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+def test_what_pages_show_runs(page, cache):
+    """On the processor, as here where there is no GPU."""
+    (code,) = [one for one in re.findall(r"```python\n(.*?)```", Path(page).read_text(), re.DOTALL) if ".load(" in one]
+    names = {}
+    exec(code.replace('.mf")', '.mf", cpu=True)'), names)
+    x, y = names["x"], names["y"]
+    whole = (x[:-2] + x[1:-1] + x[2:]) / np.float32(3)
+    blocks = np.count_nonzero(y)
+    assert blocks > 900
+    assert np.array_equal(y[1 : blocks + 1], whole[:blocks])
