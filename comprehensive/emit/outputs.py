@@ -101,6 +101,7 @@ def rendered_files(
     for leaf_codes in codes.values():
         for code in (code for variants in leaf_codes for code in variants):
             files |= _leaf_files(code)
+    files["include/metafork.h"] = (runtime_include_dir() / "metafork.h").read_text(encoding="utf-8")
     for header, text in headers.items():
         files[f"include/metafork/{header}"] = runtime_marked(header, text, runtime)
     return files

@@ -16,7 +16,7 @@ _MARKS = {
     ".d": rb"_generation\.h[^\n]*:",
 }
 """What tells files of kinds that have no comment, or had none in earlier versions."""
-_FOLDERS = {"leaves": rb"", "include/metafork": rb"METAFORK_"}
+_FOLDERS = {"leaves": rb"", "include": rb"METAFORK_", "include/metafork": rb"METAFORK_"}
 """Folders whose files have names that nobody else gives."""
 
 

@@ -22,6 +22,9 @@ DEEPEST = 40
 MOST_LETTERS = 4_000_000
 """Letters of all headers that are read."""
 
+OWN = "metafork.h"
+"""The header that defines the words away for C: to metafork it is empty."""
+
 _SYSTEM = ("/usr/include", "/usr/local/include")
 _STANDARD = frozenset(
     {
@@ -66,6 +69,8 @@ class Headers:
         One that says ``#pragma once`` is empty from the second time on.
         """
         match = re.match(_NAMED, named)
+        if match is not None and OWN in (match["own"], match["system"]):
+            return Header(self.home / OWN, (), "")
         if match is None or depth > DEEPEST or self._count >= MOST_HEADERS:
             return None
         folders = (*((beside,) if match["own"] else ()), *self._folders, self.home)
