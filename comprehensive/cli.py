@@ -33,6 +33,7 @@ COMMANDS = {
     "explain": "Say what is cached, kept in registers and joined to the grid, and why the rest is not.",
     "apply": "Print the program after some strategies.",
     "check": "Parse MetaFork files and print their diagnostics.",
+    "cmake-dir": "Print the directory of MetaFork.cmake.",
     "include-dir": "Print the directory of the C runtime headers.",
     "shuffle": "Replace global loads of a PTX file by warp shuffles.",
     "ptxas-wrapper": "Run ptxas on a copy of its input whose loads became shuffles.",

@@ -20,6 +20,7 @@ from platformdirs import user_cache_path
 
 from comprehensive.building.compilers import Toolchain, make_library, toolchain
 from comprehensive.emit import rendered_files, write_files
+from comprehensive.emit.outputs import make_rule
 from comprehensive.emit.own_files import see_that_all_are_ours
 from comprehensive.leaf_files import LeafTexts
 from comprehensive.optimize import Result, optimize, source_of
@@ -35,13 +36,14 @@ def build(
     *,
     cpu: bool | None = None,
     static_library: bool = False,
+    depfile: str | PathLike[str] | None = None,
     **options: Any,
 ) -> Path:
     """Optimize a MetaFork file and compile it into a shared library (or a static one); return where that is.
 
     The header lies beside it.  ``output`` is by default ``libNAME.so`` (``libNAME.a``) in the working directory.  nvcc
     compiles for the GPU of this machine where there is one; else, or where ``cpu`` is true, kernels run on the
-    processor.
+    processor.  ``depfile`` gets a make rule: the library, and the files that it was made of.
     ``options`` are those of ``metafork.optimize``.  Raises what that raises, ``BuildError`` where a compiler fails,
     ``NotOursError`` where a header that metafork did not write is in the way, and ``OSError``.
     """
@@ -52,9 +54,13 @@ def build(
     with tempfile.TemporaryDirectory(prefix="metafork-build-") as temporary:
         folder = Path(temporary)
         files = _made(result, toolchain(cpu), folder, static=static_library)
-        headers = {one: files[one] for one in files if one.endswith(".h")}
-        see_that_all_are_ours(target.parent, headers, None)
-        write_files(target.parent, {**headers, target.name: (folder / LIBRARY).read_bytes()})
+        outputs: dict[str, str | bytes] = {one: text for one, text in files.items() if one.endswith(".h")}
+        see_that_all_are_ours(target.parent, outputs, None)
+        outputs[target.name] = (folder / LIBRARY).read_bytes()
+        if depfile is not None:
+            sources = (result.unit.source.name, *result.unit.headers)
+            outputs[str(Path(depfile).absolute())] = make_rule([str(target)], sources)
+        write_files(target.parent, outputs)
     return target
 
 

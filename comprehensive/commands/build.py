@@ -26,6 +26,7 @@ from comprehensive.commands.faults import (
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default libNAME.so.")
 @click.option("--cpu", is_flag=True, help="Run kernels on the processor, also where there is a GPU.")
 @click.option("--static-library", is_flag=True, help="Make libNAME.a.")
+@click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: library, input.")
 @chosen_options
 @machine_option
 @static_option
@@ -41,6 +42,7 @@ def command(
     output: Path | None,
     cpu: bool,
     static_library: bool,
+    depfile: Path | None,
     counters: list[str] | None,
     strategies: list[str] | None,
     plugins: tuple[str, ...],
@@ -72,6 +74,7 @@ def command(
                 output,
                 cpu=True if cpu else None,
                 static_library=static_library,
+                depfile=depfile,
                 counters=counters,
                 strategies=strategies,
                 plugins=plugins,

@@ -142,8 +142,7 @@ def write_outputs(
     if depfile is not None:
         targets = [str(directory / name) for name in files if "/" not in name]
         sources = (result.unit.source.name, *result.unit.headers)
-        rule = f"{' '.join(map(_make_escaped, targets))}: {' '.join(map(_make_escaped, sources))}\n"
-        outputs[str(depfile.absolute())] = rule
+        outputs[str(depfile.absolute())] = make_rule(targets, sources)
     see_that_all_are_ours(directory, files, depfile)
     written = write_files(directory, outputs)
     _remove_stale_leaves(directory, result.unit.name, files)
@@ -228,6 +227,11 @@ def _remove_stale_leaves(directory: Path, stem: str, files: Collection[str]) -> 
     for path in () if leaves.is_symlink() else leaves.glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:
             path.unlink()
+
+
+def make_rule(targets: Sequence[str], sources: Sequence[str]) -> str:
+    """Return the rule that says that targets depend on sources."""
+    return f"{' '.join(map(_make_escaped, targets))}: {' '.join(map(_make_escaped, sources))}\n"
 
 
 def _make_escaped(path: str) -> str:
