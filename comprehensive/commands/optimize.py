@@ -334,6 +334,7 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 
 def _summary(result: Result, folder: Path) -> str:
+    from comprehensive.tree.legend import legend
     from comprehensive.tree.remarks import in_one_line
     from comprehensive.tree.schedule_tree import ESTIMATED, values_text
 
@@ -359,13 +360,7 @@ def _summary(result: Result, folder: Path) -> str:
                     lines.append(f"    with {leaf.title_of(one)} if {limits}")
             values = [values_text(one.values) for one in leaf.variants if one.values]
             lines += [f"    also compiled for {'; '.join(values)}"] if values else []
-        conditions = [c for leaf in schedule.leaves for one in leaf.variants for c in (*leaf.systems[0], *one.limits)]
-        shown = {name for c in conditions for name in c.symbols}
-        lines += [
-            f"  with {symbol.name} = {symbol.definition(schedule.order)}"
-            for symbol in schedule.derived
-            if symbol.name in shown
-        ]
+        lines += [f"  {line}" for line in legend(schedule)]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:

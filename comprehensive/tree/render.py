@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from comprehensive.systems.systems import System
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from comprehensive.tree.legend import legend
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 MOST_DRAWN = 300
@@ -83,7 +84,8 @@ def dot(document: TreeDocument, full: bool = False) -> str:
     ]
     for index, schedule in enumerate(document.schedules):
         title = f"{schedule.name}: schedule at line {schedule.line} of {document.source}, function {schedule.function}"
-        lines += [f"  subgraph cluster_{index} {{", f'    label="{_quoted(title)}";']
+        label = "".join(f"{_quoted(line)}\\l" for line in (title, *legend(schedule)))
+        lines += [f"  subgraph cluster_{index} {{", f'    label="{label}";']
         lines += [f"    {line}" for line in _Drawing(schedule, f"k{index}", full).lines()]
         lines.append("  }")
     lines.append("}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from comprehensive.tree.legend import legend
 from comprehensive.tree.remarks import as_list
 from comprehensive.tree.schedule_tree import (
     ESTIMATED,
@@ -99,6 +100,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     if schedule.derived:
         texts = (f"{d.name} = {d.definition(schedule.order)}" for d in schedule.derived)
         lines.append(f"Derived: {_code(texts)}.")
+    lines += [f"{line}." for line in legend(schedule) if ": " in line]
     if not schedule.complete:
         lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
     lines += ["", "### When it applies", ""]

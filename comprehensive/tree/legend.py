@@ -1,0 +1,31 @@
+"""What the symbols of a tree mean, for people: machine limits with a number that they know, derived symbols defined."""
+
+from __future__ import annotations
+
+from comprehensive.tree.document import ScheduleDocument
+from metafork.runtime.machine import PRESETS
+
+EXAMPLE = "sm_80"
+_MEANINGS = {
+    "registers_per_thread": "registers per thread",
+    "registers_per_block": "registers per block",
+    "threads_per_block": "threads per block",
+    "shared_words": "shared memory per block, in words of 4 bytes",
+}
+
+
+def legend(schedule: ScheduleDocument) -> list[str]:
+    """Return a line for each symbol that conditions of a schedule's leaves have and its text does not define."""
+    systems = [system for leaf in schedule.leaves for system in leaf.systems]
+    systems += [one.limits for leaf in schedule.leaves for one in leaf.variants]
+    shown = {name for system in systems for condition in system for name in condition.symbols}
+    for symbol in reversed(schedule.derived):
+        if symbol.name in shown:
+            shown |= {name for operand in symbol.operands for name in operand.symbols}
+    lines = []
+    for symbol in schedule.machine:
+        field = schedule.fields.get(symbol, symbol)
+        if symbol in shown and field in _MEANINGS:
+            lines.append(f"{symbol}: {_MEANINGS[field]} ({PRESETS[EXAMPLE].fields()[field]:,} on {EXAMPLE})")
+    defined = (one for one in schedule.derived if one.name in shown)
+    return [*lines, *(f"{one.name} = {one.definition(schedule.order)}" for one in defined)]
