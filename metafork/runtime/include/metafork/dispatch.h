@@ -143,21 +143,21 @@ static inline int64_t metafork_measured(const metafork_limit *limit, const metaf
     return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
 }
 
-/* Whether the conditions of a variant hold; one that does not is traced. */
-static inline bool metafork_admitted(const metafork_variant *variant, int number, const int64_t *values) {
+/* Whether the conditions of a variant hold; explains the first that does not as one of `where` and `number` (NULL: says nothing). */
+static inline bool metafork_admitted(const metafork_variant *variant, const int64_t *values, const char *where, int number) {
     for (int i = 0; i < variant->condition_count; i++)
         if (!metafork_holds(&variant->conditions[i], values)) {
             /* Other values than those that it is compiled for are no reason worth a line. */
-            if (variant->conditions[i].relation != METAFORK_EQUAL && metafork_enabled("METAFORK_TRACE"))
-                metafork_print_violation("variant", number, &variant->conditions[i], -1, values);
+            if (variant->conditions[i].relation != METAFORK_EQUAL && where != NULL)
+                metafork_print_violation(where, number, &variant->conditions[i], -1, values);
             return false;
         }
     return true;
 }
 
-/* Whether a variant is within the limits of the machine; explains those that do not hold where `explain` is set. */
-__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, int leaf, const metafork_shape *shape, const int64_t *values,
-                                                          int64_t warp_size, bool explain) {
+/* Whether a variant is within the limits of the machine; explains those that do not hold in the same way. */
+__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, const metafork_shape *shape, const int64_t *values,
+                                                          int64_t warp_size, const char *where, int number) {
     bool within = true;
     for (int i = 0; i < variant->limit_count; i++) {
         const metafork_limit *limit = &variant->limits[i];
@@ -170,7 +170,7 @@ __attribute__((unused)) static bool metafork_within_limits(const metafork_varian
         } else {
             holds = metafork_holds(&limit->condition, values) != 0;
         }
-        if (!holds && explain) metafork_print_violation("leaf", leaf, &limit->condition, measured, values);
+        if (!holds && where != NULL) metafork_print_violation(where, number, &limit->condition, measured, values);
         within = within && holds;
     }
     return within;
@@ -182,7 +182,7 @@ __attribute__((unused)) static int metafork_estimated_variant(const metafork_lea
     unknown.registers = -1;
     for (int number = 1; number <= leaf->variant_count; number++) {
         const metafork_variant *variant = &leaf->variants[number - 1];
-        if (metafork_admitted(variant, number, values) && metafork_within_limits(variant, 0, &unknown, values, 0, false)) return number;
+        if (metafork_admitted(variant, values, NULL, 0) && metafork_within_limits(variant, &unknown, values, 0, NULL, 0)) return number;
     }
     return 0;
 }
@@ -248,11 +248,12 @@ typedef int metafork_choice(const void *inputs, const metafork_machine *machine,
  * `must_run`.  0, or what the check of the last one said; METAFORK_ERESOURCES where it is not within limits. */
 __attribute__((unused)) static int metafork_take_variant(const metafork_leaf *leaf, const int64_t *values, int64_t warp_size, metafork_attempt *attempt,
                                                         const void *inputs, int number, void *stream, bool must_run, metafork_shape *shape) {
+    const char *const where = metafork_enabled("METAFORK_TRACE") ? "variant" : NULL;
     int error = METAFORK_EINVAL;
     for (int place = 0; place < leaf->variant_count; place++) {
         const metafork_variant *variant = &leaf->variants[place];
         const bool last = place == leaf->variant_count - 1;
-        if (!metafork_admitted(variant, place + 1, values)) continue;
+        if (!metafork_admitted(variant, values, where, place + 1)) continue;
         for (int compiled = variant->compiled; compiled >= 0; compiled--) {
             const metafork_shape none = METAFORK_NONE;
             *shape = none;
@@ -260,7 +261,7 @@ __attribute__((unused)) static int metafork_take_variant(const metafork_leaf *le
             shape->compiled = compiled != 0;
             error = attempt(inputs, number, false, shape, stream, NULL);
             if (error != METAFORK_OK) continue;
-            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, number, shape, values, warp_size, false)) return METAFORK_OK;
+            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, shape, values, warp_size, where, place + 1)) return METAFORK_OK;
             error = METAFORK_ERESOURCES;
         }
     }
@@ -416,7 +417,7 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
                 const metafork_shape none = METAFORK_NONE;
                 shape = none; /* of its own variant, which asks for least */
                 const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
-                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], candidate, &shape, values, machine.warp_size, true);
+                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], &shape, values, machine.warp_size, "leaf", candidate);
                 if (within || refused != METAFORK_OK)
                     fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
                             (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],
