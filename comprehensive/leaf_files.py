@@ -172,8 +172,8 @@ def _left(tree: ScheduleTree, reasons: Mapping[str, str]) -> ScheduleTree:
             what = leaf.title if one is leaf.own else title_of(one.effects)
             notes.append((f"{LEFT_OUT} ({what})", reasons[one.kernel]))
     if late:
-        leaves = [leaf for leaf in tree.leaves if leaf.own in late]
-        notes.append(("time limit", f"the code of {len(leaves)} of {len(tree.leaves)} leaves was not made"))
+        number = sum(len(leaf.variants) for leaf in tree.leaves)
+        notes.append(("time limit", f"the code of {len(late)} of {number} kernels was not made"))
     left = without_kernels(tree, reasons)
     return replace(left, notes=(*left.notes, *notes), complete=left.complete and not late)
 
