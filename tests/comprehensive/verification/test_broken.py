@@ -197,15 +197,15 @@ def test_less_shared_memory_than_counted(stencil):
     assert {"code", "resources"} & {failure.check for failure in found.failures}
     assert any("no kernel was launched" in failure.message for failure in found.failures)
     (tree,) = stencil.schedules
-    of_leaves = {leaf.id: leaf.strategies for leaf in tree.leaves}
-    assert len(set(of_leaves.values())) > 1
+    of_variants = {(leaf.id, one.number): one.strategies for leaf in tree.leaves for one in leaf.variants}
+    assert len(set(of_variants.values())) > 1
     table = found.table()
     for failure in found.failures:
-        assert failure.strategies == of_leaves[failure.leaf]
+        assert failure.strategies == of_variants[failure.leaf, failure.variant]
         leaf = tree.leaves[failure.leaf - 1]
         assert f"FAIL {tree.program.name} {leaf.name}: {failure.check} at " in table
     for entry in json.loads(found.to_json())["failures"]:
-        assert tuple(entry["strategies"]) == of_leaves[entry["leaf"]]
+        assert tuple(entry["strategies"]) == of_variants[entry["leaf"], entry["variant"]]
 
 
 def with_tree(result, change):

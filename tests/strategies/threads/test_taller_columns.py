@@ -166,11 +166,11 @@ def test_blocks_that_have_not_all_rows_have_columns_with_fewer():
 
 
 def test_where_registers_are_short_there_are_columns_with_fewer_rows():
-    assert mappings([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 30)]) == {
+    assert mappings([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 40)]) == {
         (16, 64, 255): (2, (0, 16)),
         (16, 64, 64): (2, (0, 8)),
         (16, 64, 50): (None, (0, 8)),
-        (16, 64, 30): (None, None),
+        (16, 64, 40): (None, None),
     }
 
 
