@@ -17,6 +17,7 @@ from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.emit import write_outputs
 from comprehensive.emit.targets import cuda
+from comprehensive.emit.targets.target import NoCodeError
 from comprehensive.optimize import NotReadInTimeError, optimize
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.solver import PathSolver
@@ -261,18 +262,30 @@ void rows(int n, int B, const float a[n][n], const float w[n], float c[n][n]) {
 """
 
 
-def test_a_variant_whose_code_is_not_made_is_left_out_and_its_leaf_stays(monkeypatch):
+def no_code(*_):
+    raise NoCodeError("too long")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (out_of_time, "the code of 1 of 2 kernels was not made"),
+        (no_code, "no code for --backend cuda: too long"),
+    ],
+)
+def test_a_variant_without_code_is_left_out_and_its_leaf_stays(monkeypatch, fault, said):
     result = optimize(ROWS, counters=["threads_per_block"], strategies=["thread_coarsening"])
     assert [len(leaf.variants) for leaf in result.schedules[0].leaves] == [2]
     code_of = cuda.leaf_code
     monkeypatch.setattr(
-        cuda, "leaf_code", lambda one, known: (out_of_time if one.kernel.endswith("_v1") else code_of)(one, known)
+        cuda, "leaf_code", lambda one, known: (fault if one.kernel.endswith("_v1") else code_of)(one, known)
     )
     kept = leaf_files.LeafTexts(result.analyses, "sm_80").in_time(result, time.monotonic())
     (leaf,) = kept.schedules[0].leaves
     assert [(one.kernel, one.strategies) for one in leaf.variants] == [("input_k0_leaf1", ())]
-    assert not kept.complete
-    assert "the code of 1 of 2 kernels was not made" in kept.to_report()
+    assert kept.complete == (fault is no_code)
+    assert said in kept.to_report()
+    assert ("a variant is left out (" in kept.to_report()) == (fault is no_code)
 
 
 def test_every_kind_of_question_ends():

@@ -101,37 +101,33 @@ __attribute__((format(printf, 3, 4), unused)) static void metafork_serial(const 
     va_end(arguments);
 }
 
-__attribute__((unused)) static void metafork_print_number(metafork_polynomial polynomial, const int64_t *values) {
+typedef char metafork_digits[48];
+
+/* A value as text, which lies in `digits`. */
+__attribute__((unused)) static const char *metafork_number_text(metafork_polynomial polynomial, const int64_t *values, metafork_digits digits) {
     metafork_int128 value;
-    if (!metafork_value_small(polynomial, values, &value)) {
-        fprintf(stderr, "%sabout 2^126 or more", metafork_sign(polynomial, values) < 0 ? "minus " : "");
-        return;
-    }
-    char digits[48];
-    size_t at = sizeof digits - 1;
+    if (!metafork_value_small(polynomial, values, &value)) return metafork_sign(polynomial, values) < 0 ? "minus about 2^126 or more" : "about 2^126 or more";
+    size_t at = sizeof(metafork_digits) - 1;
     metafork_uint128 size = value < 0 ? -(metafork_uint128)value : (metafork_uint128)value;
     digits[at] = '\0';
     do {
         digits[--at] = (char)('0' + (int)(size % 10));
         size /= 10;
     } while (size != 0);
-    fprintf(stderr, "%s%s", value < 0 ? "-" : "", digits + at);
+    if (value < 0) digits[--at] = '-';
+    return digits + at;
 }
 
-/* One line of an explanation: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
+/* One line of an explanation, at once, as other threads may write too: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
 __attribute__((unused)) static void metafork_print_violation(const char *where, int leaf, const metafork_condition *condition, int64_t measured,
                                                             const int64_t *values) {
     static const char *const relations[] = {"<=", "<", "=="};
-    fprintf(stderr, "metafork:   %s", where);
-    if (leaf > 0) fprintf(stderr, " %d", leaf);
-    fprintf(stderr, ": %s is violated: ", condition->text);
-    if (measured >= 0)
-        fprintf(stderr, "%lld (as compiled)", (long long)measured);
-    else
-        metafork_print_number(condition->left, values);
-    fprintf(stderr, " %s ", relations[condition->relation]);
-    metafork_print_number(condition->right, values);
-    fprintf(stderr, "\n");
+    metafork_digits left, right, compiled, number = "";
+    if (leaf > 0) snprintf(number, sizeof number, " %d", leaf);
+    if (measured >= 0) snprintf(compiled, sizeof compiled, "%lld (as compiled)", (long long)measured);
+    fprintf(stderr, "metafork:   %s%s: %s is violated: %s %s %s\n", where, number, condition->text,
+            measured >= 0 ? compiled : metafork_number_text(condition->left, values, left), relations[condition->relation],
+            metafork_number_text(condition->right, values, right));
 }
 
 /* What the compiler used in place of a counter's estimate, or -1. */
