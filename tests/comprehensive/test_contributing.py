@@ -77,7 +77,7 @@ def test_the_worked_examples_make_a_tree(shown):
     strategies = registry.strategies(["small_block{threads=32}", "rolled"], plugins)
     unit = parse(Source("matmul.mf", (ROOT / "examples" / "matmul.mf").read_text(encoding="utf-8")))
     tree = discuss(unit.schedules[0].program, [THREADS, *counters], strategies)
-    leaves = [(leaf.strategies, [[str(c) for c in system] for system in leaf.systems]) for leaf in tree.leaves]
+    leaves = [(leaf.own.strategies, [[str(c) for c in system] for system in leaf.systems]) for leaf in tree.leaves]
     small = [["32 <= T", "64 <= TS", "1 <= P", "T < B0*ub1"], ["B0*ub1 <= T", "64 <= TS", "1 <= P", "TS < 2*B0*ub1"]]
     assert leaves[0] == ((), [["B0*ub1 <= T", "2*B0*ub1 <= TS", "1 <= P"]])
     assert leaves[1][0] == ("small_block{threads=32}",)
@@ -135,11 +135,11 @@ def test_the_leaf_of_an_ir_strategy_is_ptx(product):
     text = (product / "product.out" / "report.md").read_text()
     assert "LLVM leaves loops rolled" in text
     assert "threads_of_two_blocks: `200` threads" in text or "threads_of_two_blocks: `2*B` threads" in text
-    rolled = re.findall(r"\*\*Leaf (\d+)\*\*, `\w+`: [^;]*\brolled\b", text)
+    rolled = re.findall(r"`(product_k0_leaf\d+)`: .*\n  - strategies .*\brolled\b", text)
     assert rolled
     device = (product / "product.out" / "product.cu").read_text()
-    assert f"static metafork_ptx product_k0_leaf{rolled[0]}_ptx = " in device
-    assert (product / "product.out" / "leaves" / f"product_k0_leaf{rolled[0]}.ptx").exists()
+    assert f"static metafork_ptx {rolled[0]}_ptx = " in device
+    assert (product / "product.out" / "leaves" / f"{rolled[0]}.ptx").exists()
 
 
 @pytest.mark.slow

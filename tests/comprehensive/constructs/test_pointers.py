@@ -209,7 +209,7 @@ def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
     found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
     assert "not checked" not in found.table()
 
 
