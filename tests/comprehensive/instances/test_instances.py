@@ -244,6 +244,16 @@ def test_the_instance_of_the_arguments_runs_in_the_drop_in_and_in_launch(shift, 
     assert driven(shift, tmp_path, (1, 3, 2)) == [[1, 1], [2, 2], [3, 3]]
 
 
+def test_launch_variant_takes_the_one_that_is_asked_for(shift, tmp_path):
+    """An instance takes its own values alone."""
+    driver = built(shift, tmp_path)
+    for s, codes in ((1, [-1, 0, -1, 0, -1]), (3, [-1, -1, 0, 0, -1]), (2, [-1, -1, -1, 0, -1])):
+        for variant, code in enumerate(codes):
+            done = run([driver, str(s), str(variant)], env={"METAFORK_TRACE": "1"})
+            assert done.stdout == f"{code}\n"
+            assert (f" variant={variant}\n" in done.stderr) == (code == 0)
+
+
 def test_a_local_of_the_same_name_stays():
     text = SHIFT.replace("int p =", "int t = s; int s = 7 + t; int p =").replace("a[p + 1]", "a[p + 1] + s")
     text = text.replace("(i * s + k)", "(i * t + k)")
