@@ -118,13 +118,13 @@ def selected(product, machine):
 @pytest.mark.slow
 def test_the_dispatcher_and_select_take_the_same_leaves(product):
     (schedule,) = json.loads((product / "product.out" / "product.tree.json").read_text())["schedules"]
-    strategies = {str(leaf["id"]): leaf["strategies"] for leaf in schedule["leaves"]}
+    strategies = {str(leaf["id"]): leaf["variants"][-1]["strategies"] for leaf in schedule["leaves"]}
     # sm_80 has room for two blocks of 100; 199 threads have not.
     for machine, small in [("sm_80", False), ("TS=199", True), ("sm_80,TS=200", False), ("TS=128,R=255", True)]:
         ((leaf,), _) = launched(product, machine)
         assert ("small_block" in strategies[leaf]) == small
         preset = machine if "sm_80" in machine else f"sm_80,{machine}"
-        assert f"product_k0: leaf {leaf}," in selected(product, preset)
+        assert f"product_k0: leaf {leaf} (" in selected(product, preset)
     none, said = launched(product, "TS=127")
     assert none == []
     assert "no leaf fits this machine" in said
@@ -158,7 +158,7 @@ def test_the_back_end_says_what_would_run(shown, tmp_path):
     done = run([tmp_path / "main"], env={**os.environ, "METAFORK_TRACE": "1"})
     assert done.returncode == 0, done.stdout
     traced, said = done.stderr.splitlines()
-    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=50x1x1 shared_bytes=0"
+    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=50x1x1 shared_bytes=0 variant=1"
     assert said == "metafork: product_k0: leaf 1: the launch failed: this is a dry run; the serial code runs"
     refused = metafork("optimize", "product.mf", *options, "--target", "sm_90", status=2, cwd=tmp_path)
     assert "--backend dry is for no GPU" in refused.stderr

@@ -241,7 +241,11 @@ def test_a_product_of_pointers_is_one_of_arrays():
                              "const float b[l * m], float c[m * n])")  # fmt: skip
     counted = {"counters": ("shared_memory",), "strategies": ("caching", "granularity")}
     one, other = (
-        [leaf.version.program.body for tree in optimize(text, **counted).schedules for leaf in tree.leaves]
+        [
+            [one.version.program.body for one in leaf.variants]
+            for tree in optimize(text, **counted).schedules
+            for leaf in tree.leaves
+        ]
         for text in (PRODUCT, arrays)
     )
     assert one == other

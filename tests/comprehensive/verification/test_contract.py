@@ -197,7 +197,7 @@ def ran(tmp_path, text, *options):
 def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     told = ran(tmp_path, ALWAYS + NEVER)
     assert told.exit_code == 5
-    assert "not verified: 1 of 2 leaves never ran" in told.output
+    assert "not verified: 1 of 2 kernels never ran" in told.output
     (row,) = [line for line in told.output.splitlines() if line.startswith("p_k1 1")]
     assert "not verified" in row
     assert "not verified: p_k1 leaf 1 (as written): " in told.output
@@ -205,7 +205,7 @@ def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     assert document["passed"]
     assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k1", 1)]
     assert "does not come to the schedule" in document["not_verified"][0]["reason"]
-    assert [leaf["verified"] for leaf in document["leaves"]] == [True, False]
+    assert [one["verified"] for one in document["variants"]] == [True, False]
 
 
 @pytest.mark.slow

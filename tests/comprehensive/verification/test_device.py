@@ -70,13 +70,13 @@ def verified(tmp_path, monkeypatch, *options, value="x[i * B + u]", edit="", nvc
 
 
 @pytest.mark.slow
-def test_every_leaf_runs_on_the_device_too(tmp_path, monkeypatch):
+def test_every_variant_runs_on_the_device_too(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, "--json")
     assert told.exit_code == 0, told.output
     document = json.loads(told.output)
-    for leaf in document["leaves"]:
-        assert leaf["device"] == "ok"
-        assert leaf["device_points"] == leaf["points"] > 0
+    for one in document["variants"]:
+        assert one["device"] == "ok"
+        assert one["device_points"] == one["points"] > 0
 
 
 @pytest.mark.slow
