@@ -35,7 +35,7 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     assert lines[:3] == ["query 0 -1", f"machine 80 255 {MACHINE}", "refused -1 -5"]
     assert lines[3:] == [f"leaf {leaf} 0 same" for leaf in leaves(matmul)]
     assert (done.returncode, calls.violations, calls.left) == (0, [], [])
-    assert len(calls.ran) == len(leaves(matmul)) >= 6
+    assert len(calls.ran) == len(leaves(matmul)) >= 5
     assert any("_v1" in name for name in calls.ran)
 
 
