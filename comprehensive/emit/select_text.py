@@ -47,8 +47,6 @@ _MEASURES = {
 
 
 _NO_CONDITION = "{{NULL, 0}, METAFORK_AT_MOST, {NULL, 0}, NULL}"
-_NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
-_NO_VARIANT = "{NULL, 0, NULL, 0, false}"
 
 
 class SelectText(Struct, frozen=True):
@@ -371,7 +369,7 @@ class _Variants:
         """Return the row of a leaf."""
         rows = [self._variant(one, code) for one, code in zip(leaf.variants, codes, strict=True)]
         table = f"{self._name}_variants{leaf.id}"
-        self.lines += _table(f"static const metafork_variant {table}[]", rows, _NO_VARIANT)
+        self.lines += _table(f"static const metafork_variant {table}[]", rows, "")
         return f"{{{table}, {len(rows)}}}"
 
     def _variant(self, variant: Variant, code: LeafCode) -> str:
