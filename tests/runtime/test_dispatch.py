@@ -101,13 +101,13 @@ def test_the_trace_says_which_kernel_runs_and_why_others_do_not(harness):
     shape = "grid=1x1x1 block=33x1x1 shared_bytes=0"
     for limit, kernels, lines in [
         (64, {}, [f"s leaf 1 {shape} variant=1"]),
-        (63, {}, ["  variant 1: 2*x <= R is violated: 64 <= 63", f"s leaf 1 {shape} variant=2"]),
+        (63, {}, ["  leaf 1, variant 1: 2*x <= R is violated: 64 <= 63", f"s leaf 1 {shape} variant=2"]),
         (
             64,
             {"1.1": 65, "1.2": 66, "2.1": 64},
             [
-                "  variant 1: 2*x <= R is violated: 65 (as compiled) <= 64",
-                "  variant 2: x <= R is violated: 66 (as compiled) <= 64",
+                "  leaf 1, variant 1: 2*x <= R is violated: 65 (as compiled) <= 64",
+                "  leaf 1, variant 2: x <= R is violated: 66 (as compiled) <= 64",
                 f"s leaf 2 {shape} registers=64 variant=1",
             ],
         ),

@@ -173,7 +173,7 @@ def launched(program, machine, s):
         leaf,
         own,
         other,
-        re.findall(r"^metafork:   variant \d: (.*) is violated: \d+ <= \d+$", done.stderr, re.MULTILINE),
+        re.findall(r"^metafork:   leaf 1, variant \d: (.*) is violated: \d+ <= \d+$", done.stderr, re.MULTILINE),
     )
 
 
