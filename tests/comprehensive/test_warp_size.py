@@ -79,7 +79,7 @@ def test_which_waves_are_wide():
 def test_blocks_are_a_warp_at_least():
     assert {one["B"] for one in typical_values(program(LINE), 64)} == {256, 128, 64}
     assert {one["B"] for one in typical_values(program(LINE))} == {256, 128, 64, 32}
-    # Several results a thread pay where a block still fills a warp.
+    # Several results per thread pay where a block still fills a warp.
     for machine, floor in (("gfx1100", 32), ("gfx90a", 64)):
         tree = optimize(ROWS, machine=machine, counters=["threads_per_block", "registers_per_thread"]).schedules[0]
         dearer = [one for leaf in tree.leaves for one in leaf.variants if "thread_coarsening" in one.strategies]

@@ -68,7 +68,7 @@ def test_both_directions_share_loads():
     found = applied(SEVEN)
     mapping = found.version.program.mapping
     assert (mapping.coarsened, mapping.crossed) == ((0, 8), (1, 4))
-    assert "3.75 loads a result instead of 5.25" in found.note
+    assert "3.75 loads per result instead of 5.25" in found.note
     assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
 
 

@@ -118,7 +118,7 @@ def test_nothing_is_compiled_for_a_loop_without_iterations(driver, compiler, tmp
         points = [("", {"n": 64, "s": s, "B": 32})]
         done, said, _ = sums.compare(driver, "sums", points, **variables)
         assert (done.returncode, said) == (0, ["same"]), done.stderr
-        launches = [line for line in done.stderr.splitlines() if " leaf " in line]
+        launches = [line for line in done.stderr.splitlines() if " grid=" in line]
         assert [line.partition(" variant=")[2] for line in launches] == kernels
     assert [values for _, values, _ in compiler.asked] == [{"s": 2, "B": 32}]
 
@@ -135,7 +135,7 @@ void rows(int n, int B, const float a[n][n], const float w[n], float c[n][n]) {
 
 
 def test_each_variant_has_its_text(driver, compiler, tmp_path):
-    """Several results a thread where a block fills a warp still, and one."""
+    """Several results per thread where a block fills a warp still, and one."""
     options = {"counters": ("threads_per_block",), "strategies": ("thread_coarsening",), "order": "cost"}
     rows = program(ROWS, "rows.mf", tmp_path, BACKEND, **options)
     compiler.kernels |= texts(rows.result)
@@ -144,7 +144,7 @@ def test_each_variant_has_its_text(driver, compiler, tmp_path):
     for compiled, suffix in (("1", " jit"), ("0", "")):
         done, said, _ = rows.compare(driver, "rows", points, **variables, METAFORK_JIT=compiled)
         assert (done.returncode, said) == (0, ["same"] * 3), done.stderr
-        launches = [line.split(" variant=")[1] for line in done.stderr.splitlines() if " leaf " in line]
+        launches = [line.split(" variant=")[1] for line in done.stderr.splitlines() if " grid=" in line]
         assert launches == [f"{variant}{suffix}" for variant in (1, 2, 1)]
     assert [name for name, *_ in compiler.asked] == ["rows_k0_leaf1_v1_jit", "rows_k0_leaf1_jit"]
 
@@ -287,7 +287,7 @@ def test_threads_compile_once_and_a_process_keeps_so_many(smooth, driver, compil
     done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", **variables)
     assert (done.returncode, calls.left, calls.violations) == (0, [], []), done.stderr
     assert len(compiler.asked) == compiled
-    launches = [line for line in done.stderr.splitlines() if " leaf " in line]
+    launches = [line for line in done.stderr.splitlines() if " grid=" in line]
     assert len(launches) == threads * (last - 2)
     assert sum("variant=2 jit" in line for line in launches) == threads * compiled
 
