@@ -44,10 +44,10 @@ def told(source: Source, run: str) -> str:
     except DiagnosticsError as error:
         return f"{error}\n"
     kernels = [
-        kernel_text(kernel_of(leaf, result.analyses))
+        kernel_text(kernel_of(variant, result.analyses))
         for tree in result.schedules
-        for one in tree.leaves
-        for leaf in (one, *map(one.of, one.instances))
+        for leaf in tree.leaves
+        for variant in leaf.variants
     ]
     return "\n".join([result.to_json(), *kernels])
 

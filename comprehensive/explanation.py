@@ -73,7 +73,7 @@ def _ordered(
         taken_out = set(cached) - set(applied.version.program.mapping.cached)
         precedence = order.precedence(applied.version, [start])
         if precedence.first:
-            others = [at_its_leaf(start, strategies, analyses, forked) for forked in (False, True)]
+            others = [at_its_leaf(start, strategies, analyses, proposing) for proposing in (False, True)]
             precedence = order.precedence(at_its_leaf(applied.version, strategies, analyses, False), others)
         if precedence.first:
             remarks = [

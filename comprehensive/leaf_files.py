@@ -7,7 +7,7 @@ end has no code for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,9 +17,9 @@ from comprehensive.emit.targets.cuda import TARGET as CUDA
 from comprehensive.emit.targets.target import NoCodeError, Target
 from comprehensive.optimize import Result
 from comprehensive.signals import OutOfTimeError, until
-from comprehensive.tree.left_out import without_leaves
+from comprehensive.tree.left_out import without_kernels
 from comprehensive.tree.page import LeafSource
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from metafork.analysis.analyses import Analyses
 
 if TYPE_CHECKING:  # LLVM takes time to load
@@ -30,10 +30,11 @@ LEAST_MAKING = 2.0
 
 WITH_DEVICE_TEXT = frozenset({"cuda", "hip"})
 """The back ends whose kernels are compiled with ``metafork/device.h``."""
-LEFT_OUT = "a leaf is left out"
-"""What the subjects of notes about leaves without code begin with."""
+LEFT_OUT, VARIANT_LEFT_OUT = "a leaf is left out", "a variant is left out"
+"""What the subjects of notes about leaves without code begin with, and about variants of others."""
 
 _NOT_MADE = "time limit reached before the code of this leaf was made"
+_NO_CODE = "no code for --backend"
 
 
 class LeafTexts:
@@ -57,45 +58,45 @@ class LeafTexts:
         self._codes: dict[str, LeafCode] = {}
         self._files: dict[str, tuple[dict[str, str | bytes], str | None]] = {}
 
-    def code_of(self, leaf: Leaf) -> LeafCode:
-        """Return the code of a leaf.  Raises ``metafork.lowering.lowering.CannotLowerError``, ``NoCodeError``."""
-        if leaf.kernel not in self._codes:
-            self._codes[leaf.kernel] = self._target.leaf_code(leaf, self._analyses)
-        return self._codes[leaf.kernel]
+    def code_of(self, variant: Variant) -> LeafCode:
+        """Return the code of a variant.  Raises ``metafork.lowering.lowering.CannotLowerError``, ``NoCodeError``."""
+        if variant.kernel not in self._codes:
+            self._codes[variant.kernel] = self._target.leaf_code(variant, self._analyses)
+        return self._codes[variant.kernel]
 
     def in_time(self, result: Result, deadline: float | None) -> Result:
         """Make the code of the leaves until the deadline (of ``time.monotonic``), and return the result with those.
 
-        The very first leaf is made in any case.  Leaves that the back end has no code for are left out, and notes of
-        the trees say why.  Raises ``CannotLowerError``, and ``TargetError`` for a GPU that LLVM does not know.
+        The very first leaf is made in any case, of every leaf its own variant first.  Variants that the back end has no
+        code for are left out, and notes of the trees say why.  Raises ``CannotLowerError``, and ``TargetError`` for a
+        GPU that LLVM does not know.
         """
-        numbered = [(tree.program.name, leaf) for tree in result.schedules for leaf in tree.leaves]
-        late = {leaf.kernel for _, leaf in numbered}
-        reasons: dict[str, dict[int, str]] = {tree.program.name: {} for tree in result.schedules}
+        own = [leaf.own for tree in result.schedules for leaf in tree.leaves]
+        others = [one for tree in result.schedules for leaf in tree.leaves for one in leaf.variants[:-1]]
+        reasons = {one.kernel: _NOT_MADE for one in (*own, *others)}
 
-        def make(name: str, leaf: Leaf) -> None:
+        def make(variant: Variant) -> None:
             try:
-                for one in _kernels(leaf):
-                    self._files_of(one)
+                self._files_of(variant)
             except NoCodeError as error:
-                reasons[name][leaf.id] = f"no code for --backend {self._target.name}: {error}"
-            late.discard(leaf.kernel)
+                reasons[variant.kernel] = f"{_NO_CODE} {self._target.name}: {error}"
+            else:
+                del reasons[variant.kernel]
 
-        for name, leaf in numbered[:1]:
-            make(name, leaf)
+        for one in own[:1]:
+            make(one)
         with suppress(OutOfTimeError), nullcontext() if deadline is None else until(deadline, LEAST_MAKING):
-            for name, leaf in numbered:
-                make(name, leaf)
-        if not late and not any(reasons.values()):
+            for one in (*own[1:], *others):
+                make(one)
+        if not reasons:
             return result
-        trees = tuple(_left(tree, reasons[tree.program.name], late) for tree in result.schedules)
-        left = {leaf.kernel for tree in trees for leaf in tree.leaves}
-        if any(leaf.kernel in left and leaf.id in reasons[name] for name, leaf in numbered):
-            # A later leaf, and its kernel, have the name of one that was left out.
+        left = replace(result, schedules=tuple(_left(tree, reasons) for tree in result.schedules))
+        if any(one.kernel in reasons for one in _variants(left)):
+            # A later variant, and its kernel, have the name of one that was left out.
             self._codes.clear()
             self._files.clear()
             self._compiled.clear()
-        return replace(result, schedules=trees)
+        return left
 
     def files(self, result: Result) -> tuple[dict[str, str | bytes], list[str]]:
         """Return the files by path, and a sentence for each text that could not be made.
@@ -104,7 +105,7 @@ class LeafTexts:
         """
         files: dict[str, str | bytes] = {}
         problems: list[str] = []
-        for one in (one for tree in result.schedules for leaf in tree.leaves for one in _kernels(leaf)):
+        for one in _variants(result):
             texts, problem = self._files_of(one)
             files |= texts
             problems += [problem] if problem is not None else []
@@ -114,80 +115,90 @@ class LeafTexts:
         """Return what is said of the code of each kernel, by its name: of object code, and of its copies."""
         return {name: said for name, said in self._compiled.items() if said}
 
-    def _files_of(self, leaf: Leaf) -> tuple[dict[str, str | bytes], str | None]:
+    def _files_of(self, variant: Variant) -> tuple[dict[str, str | bytes], str | None]:
         from metafork.llvm import llvm_ir
         from metafork.lowering.copies.wide_copies import copies_text
         from metafork.printing.metafork_text import metafork_text
 
-        if leaf.kernel not in self._files:
-            path = f"leaves/{leaf.kernel}"
-            code = self.code_of(leaf)
+        if variant.kernel not in self._files:
+            path = f"leaves/{variant.kernel}"
+            code = self.code_of(variant)
             module = code.ir if code.ir is not None else llvm_ir.module_text(code.kernel)
-            texts: dict[str, str | bytes] = {f"{path}.mf": metafork_text(leaf.version.program), f"{path}.ll": module}
+            texts: dict[str, str | bytes] = {f"{path}.mf": metafork_text(variant.version.program), f"{path}.ll": module}
             problem: str | None = None
             if self._ptx_target is not None:
-                text = _ptx(code, leaf, module, self._ptx_target)
+                text = _ptx(code, variant, module, self._ptx_target)
                 if isinstance(text, str):
                     texts[f"{path}.ptx"] = text
                 else:
-                    problem = f"{leaf.kernel} has no PTX file: {text}"
+                    problem = f"{variant.kernel} has no PTX file: {text}"
             if self._object_target is not None:
-                made = _object(code, leaf, self._object_target)
+                made = _object(code, variant, self._object_target)
                 if isinstance(made, Exception):
-                    problem = f"{leaf.kernel} has no object file: {made}"
+                    problem = f"{variant.kernel} has no object file: {made}"
                 else:
                     texts[f"{path}.o"] = made.code
-                    self._compiled[leaf.kernel] = f"as object code for {self._object_target}: {made.resources}"
+                    self._compiled[variant.kernel] = f"as object code for {self._object_target}: {made.resources}"
             copies = copies_text(code.kernel) if code.ir is None and self._target.name in WITH_DEVICE_TEXT else ""
-            said = (self._compiled.get(leaf.kernel, ""), copies)
-            self._compiled[leaf.kernel] = "; ".join(one for one in said if one)
-            self._files[leaf.kernel] = texts, problem
-        return self._files[leaf.kernel]
+            said = (self._compiled.get(variant.kernel, ""), copies)
+            self._compiled[variant.kernel] = "; ".join(one for one in said if one)
+            self._files[variant.kernel] = texts, problem
+        return self._files[variant.kernel]
 
     def sources(self, result: Result) -> dict[str, LeafSource]:
         """Return what ``report.html`` shows of every leaf, by the name of its kernel."""
         from metafork.printing.metafork_text import metafork_text
 
-        leaves = [leaf for tree in result.schedules for leaf in tree.leaves]
         return {
-            leaf.kernel: LeafSource(metafork_text(leaf.version.program), self.code_of(leaf).text) for leaf in leaves
+            one.kernel: LeafSource(metafork_text(one.version.program), self.code_of(one).text)
+            for one in _variants(result)
         }
 
 
-def _kernels(leaf: Leaf) -> Iterator[Leaf]:
-    """Yield a leaf and its instances in the form of leaves."""
-    yield leaf
-    yield from map(leaf.of, leaf.instances)
+def _variants(result: Result) -> Iterator[Variant]:
+    """Yield the variants of all leaves."""
+    for tree in result.schedules:
+        for leaf in tree.leaves:
+            yield from leaf.variants
 
 
-def _left(tree: ScheduleTree, reasons: Mapping[int, str], late: Collection[str]) -> ScheduleTree:
-    """Return a tree without the leaves that have no code, with notes why; marked incomplete where some were late."""
-    not_made = {leaf.id: _NOT_MADE for leaf in tree.leaves if leaf.kernel in late}
-    notes = [(f"{LEFT_OUT} ({leaf.title})", reasons[leaf.id]) for leaf in tree.leaves if leaf.id in reasons]
-    if not_made:
-        notes.append(("time limit", f"the code of {len(not_made)} of {len(tree.leaves)} leaves was not made"))
-    left = without_leaves(tree, {**reasons, **not_made})
-    return replace(left, notes=(*left.notes, *notes), complete=left.complete and not not_made)
+def _left(tree: ScheduleTree, reasons: Mapping[str, str]) -> ScheduleTree:
+    """Return a tree without the variants that have no code, with notes why; marked incomplete where some were late."""
+    variants = [(leaf, one) for leaf in tree.leaves for one in leaf.variants]
+    late = [one for _, one in variants if reasons.get(one.kernel) == _NOT_MADE]
+    notes = []
+    for leaf, one in variants:
+        if one.kernel not in reasons or one in late:
+            continue
+        if one is leaf.own:
+            notes.append((f"{LEFT_OUT} ({leaf.title})", reasons[one.kernel]))
+        elif leaf.kernel not in reasons:
+            title = variant_title(one.values, one.effects, leaf.own.effects)
+            notes.append((f"{VARIANT_LEFT_OUT} ({title})", reasons[one.kernel]))
+    if late:
+        notes.append(("time limit", f"the code of {len(late)} of {len(variants)} kernels was not made"))
+    left = without_kernels(tree, reasons)
+    return replace(left, notes=(*left.notes, *notes), complete=left.complete and not late)
 
 
-def _object(code: LeafCode, leaf: Leaf, target: str) -> AmdgpuObject | Exception:
+def _object(code: LeafCode, variant: Variant, target: str) -> AmdgpuObject | Exception:
     from metafork.ir.ir_strategies import SHUFFLE
     from metafork.llvm import amdgpu_target, ptx_target
 
-    if SHUFFLE in leaf.version.ir_strategies:
+    if SHUFFLE in variant.version.ir_strategies:
         return ptx_target.TargetError("its warp shuffles are in PTX alone")
     try:
-        return amdgpu_target.amdgpu_object(code.kernel, leaf.version.ir_strategies, target)
+        return amdgpu_target.amdgpu_object(code.kernel, variant.version.ir_strategies, target)
     except ptx_target.ExternalFunctionError as error:
         return error
 
 
-def _ptx(code: LeafCode, leaf: Leaf, module: str, target: str) -> str | Exception:
+def _ptx(code: LeafCode, variant: Variant, module: str, target: str) -> str | Exception:
     from metafork.llvm import leaf_ptx, ptx_target
 
     try:
-        if leaf.version.ir_strategies:
-            return leaf_ptx.leaf_ptx(code.kernel, leaf.version.ir_strategies, target).text
+        if variant.version.ir_strategies:
+            return leaf_ptx.leaf_ptx(code.kernel, variant.version.ir_strategies, target).text
         return ptx_target.emit_ptx(module, target)
     except ptx_target.ExternalFunctionError as error:
         return error

@@ -20,7 +20,7 @@ from msgspec import structs
 from comprehensive import registry
 from comprehensive.case_discussion.discussion import Discussion
 from comprehensive.case_discussion.order import ByCost
-from comprehensive.case_discussion.quintuple import Case, Outcome
+from comprehensive.case_discussion.quintuple import Case, Outcome, Proposal
 from comprehensive.case_discussion.trace import trace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.explanation import explained
@@ -42,7 +42,7 @@ from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics, Variant, numbered
 from evaluators.counter import Counter, CounterOf, details_of
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
@@ -269,6 +269,9 @@ def discuss(
     """
     deadline = None if time_limit is None else time.monotonic() + time_limit
     analyses = analyses or Analyses()
+    listed = listed_values(program, static)
+    if isinstance(static, Mapping):
+        program = structs.replace(program, static=tuple(listed.items()))
     strategies = to_be_tried(program, strategies)
     choice = with_cached_arrays(program, analyses)
     program = choice.program
@@ -285,7 +288,6 @@ def discuss(
     with suppress(OutOfTimeError), until(deadline, LEAST_READING):
         remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
-    listed = listed_values(program, static)
     typical = static == "auto" and not listed
     if not typical and not listed:
         return tree
@@ -360,6 +362,7 @@ def _shown(start: Start, outcome: Outcome[Version]) -> frozenset[str]:
     """Return the symbols that matter to a reader of a witness: those of conditions, not those computed from others."""
     conditions = [c for c in start.constraints if not is_sign(c)]
     conditions += [condition for case in outcome.cases for path in case.paths for condition in path]
+    conditions += [limit for case in outcome.cases for one in case.proposals for limit in one.limits]
     names = {name for condition in conditions for name in condition.symbols}
     names |= {name for symbol in outcome.derived for operand in symbol.operands for name in operand.symbols}
     return frozenset(names - {symbol.name for symbol in outcome.derived})
@@ -387,21 +390,23 @@ def _leaf(
     strategies: Sequence[Strategy],
     shown: frozenset[str],
 ) -> Leaf:
+    available = [strategy.name for strategy in strategies]
+    variants = [
+        Variant(0, "", one.version, one.strategies, _effects(one, available), one.counters, one.limits)
+        for one in case.proposals
+    ]
+    own = Variant(0, "", case.version, case.strategies, _effects(case, available), case.counters)
     return Leaf(
         id=number,
-        version=case.version,
         systems=case.systems,
-        strategies=case.strategies,
         trace=trace(case.steps, case.strategies, counters, strategies, case.counters),
-        kernel=f"{program.name}_leaf{number}",
-        counters=case.counters,
+        variants=numbered(f"{program.name}_leaf{number}", (*variants, own)),
         witness=None if case.witness is None else {n: v for n, v in case.witness.items() if n in shown},
-        effects=_effects(case, [strategy.name for strategy in strategies]),
     )
 
 
-def _effects(case: Case[Version], available: Sequence[str]) -> tuple[str, ...]:
-    """Say in a few words what a leaf is like: where its arrays are kept, then the rest in the order of omega."""
+def _effects(case: Case[Version] | Proposal[Version], available: Sequence[str]) -> tuple[str, ...]:
+    """Say in a few words what a version is like: where its arrays are kept, then the rest in the order of omega."""
     by_strategy = dict(zip(case.strategies, case.effects, strict=True))
     last = {effect.what: effect for effect in (by_strategy[name] for name in available if name in by_strategy)}
     mapping = case.version.program.mapping

@@ -12,8 +12,7 @@
 From compute capability 8.0 on the copies are asynchronous (``cp.async``: no register holds the elements on their way);
 older hardware, and code that LLVM or OpenCL makes, copies into the same two buffers at once.  Such a window takes twice
 its shared memory, and a step one barrier instead of two.  ``metafork.analysis.memory.stages`` says what is proved,
-``metafork.lowering.copies.staged`` how it is lowered.  A leaf that it applies to is split in two, with it where the
-shared memory is there, and without.
+``metafork.lowering.copies.staged`` how it is lowered.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
+from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 
 
 class DoubleBuffering(Strategy, frozen=True):
@@ -33,9 +33,8 @@ class DoubleBuffering(Strategy, frozen=True):
 
     name: str = "double_buffering"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    by_itself: ClassVar[bool] = True
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (Need(SHARED_MEMORY, 1),)
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose copies run a step ahead, or why none may."""

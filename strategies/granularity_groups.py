@@ -49,8 +49,7 @@ class GranularityGroups(Strategy, frozen=True):
 
     name: str = "granularity_groups"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
+    proposes: ClassVar[bool] = True
     most: int = 4
 
     def __post_init__(self) -> None:

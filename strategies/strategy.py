@@ -7,12 +7,12 @@ every counter named in ``improves`` (the sigma of the paper's section 3.4, read 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import ClassVar, Generic, Literal, Protocol, TypeVar
+from collections.abc import Hashable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from evaluators.counter import Counter
+from evaluators.counter import CounterOf
 from metafork.analysis.analyses import Analyses
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
@@ -92,8 +92,11 @@ class Sign(Struct, frozen=True):
     denies: str = ""
 
 
-Least = int | Literal["warp_size"]
-"""What a counter must be at least: a number, or the threads of a warp of the machine."""
+class Need(Struct, Generic[V], frozen=True):
+    """A counter that must be so large on a version for it to pay: at least a number, or the threads of a warp."""
+
+    counter: CounterOf[V]
+    least: int | Literal["warp_size"]
 
 
 class AppliedOf(Protocol[V_co]):
@@ -121,14 +124,10 @@ class StrategyOf(Struct, Generic[V], frozen=True):
     ``name`` is that of the command line and of every output, ``improves`` names the counters that it may improve.
 
     - ``on_ir``: it works on the LLVM IR (and so is appended to lambda) rather than on the program.
-    - ``at_leaf``: it is also applied at a finished leaf (``cse``), where it worsens no counter, or
-    - ``at_fork``: it worsens counters, and splits a finished leaf in two, with it and without.
-    - ``by_itself``: at a fork, it splits what the others leave, leaf by leaf: they do not depend on its costs.
+    - ``at_leaf``: it is also applied at a finished leaf (``cse``), where it worsens no counter.
+    - ``proposes``: it worsens counters, and makes variants of a finished leaf.
+    - ``needs``: what must be there for its variants to pay; where it is not, the next one does without the strategy.
     - ``by_choice``: it may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
-    - ``least``: counters that must be so large afterwards for it to pay at a fork; the leaf is split there too.
-    - ``floors``: counters of its own that must be at least 1 for it to pay at a fork; they take part in nothing else.
-    - ``falls_back``: a path that has not what it costs at a fork ends as it does without this strategy, instead of
-      without any at a fork.
     - ``caches``: it puts arrays into shared memory: it is not tried where a ``cache`` clause says which are.
     - ``sign``: its abbreviations in traces.
     """
@@ -137,12 +136,9 @@ class StrategyOf(Struct, Generic[V], frozen=True):
     improves: frozenset[str]
     on_ir: ClassVar[bool] = False
     at_leaf: ClassVar[bool] = False
-    at_fork: ClassVar[bool] = False
-    by_itself: ClassVar[bool] = False
+    proposes: ClassVar[bool] = False
+    needs: ClassVar[tuple[Need[Any], ...]] = ()
     by_choice: ClassVar[bool] = False
-    least: ClassVar[Mapping[str, Least]] = {}
-    floors: ClassVar[tuple[Counter, ...]] = ()
-    falls_back: ClassVar[bool] = False
     caches: ClassVar[bool] = False
     sign: ClassVar[Sign] = Sign()
 

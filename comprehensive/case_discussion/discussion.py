@@ -41,7 +41,7 @@ class Discussion(Leaves[V]):
         analyses: Analyses | None = None,
         order: OrderOf[V] | None = None,
     ) -> None:
-        super().__init__(start, counters, time_limit, analyses)
+        super().__init__(start, counters, time_limit, analyses, proposing=order is not None)
         self._strategies = tuple(strategies)
         self._progress = progress
         self._order = order
@@ -137,7 +137,7 @@ class Discussion(Leaves[V]):
             # After r_i: r1..ri.  After p_i: r1..rs, p1..pi.  What gamma still holds follows, so that all are there.
             steps = (*quintuple.steps, Step(counter.name, strategy.name))
             improved = replace(improved, counters=self._counters, steps=steps)
-            compared = strategy.on_ir or strategy.at_leaf  # versions without it were
+            compared = strategy.on_ir or strategy.at_leaf or strategy.proposes  # versions without it were
             go_on = self.comprehensive_optimization if compared else self._entered
             return strategy.name, go_on(improved)
         value = self.measured.value(counter, quintuple.version)
@@ -189,8 +189,8 @@ class Discussion(Leaves[V]):
             with until(self._deadline):
                 first = order.precedence(chosen.version, [quintuple.version])
             if first.first:
-                others = [self._at_its_leaf(quintuple, forked) for forked in (False, True)]
-                own = self._at_its_leaf(chosen, forked=False)
+                others = [self._at_its_leaf(quintuple, proposing) for proposing in (False, True)]
+                own = self._at_its_leaf(chosen, proposing=False)
                 with until(self._deadline):
                     first = order.precedence(own, others)
         except OutOfTimeError:
@@ -198,16 +198,17 @@ class Discussion(Leaves[V]):
             return Precedence(False, OUT_OF_TIME)
         return first
 
-    def _at_its_leaf(self, quintuple: Quintuple[V], forked: bool) -> V:
-        """Return a version with the strategies that are applied at leaves, and where ``forked`` with those at forks."""
-        strategies = [one for one in quintuple.remaining if one.at_leaf and (forked or not one.at_fork)]
+    def _at_its_leaf(self, quintuple: Quintuple[V], proposing: bool) -> V:
+        """Return a version with the strategies that are applied at leaves, and with those that propose variants."""
+        strategies = [one for one in quintuple.remaining if one.at_leaf or (proposing and one.proposes)]
         return self._extended(quintuple, strategies).version
 
     def _merged(self, root: Tree) -> tuple[Tree, tuple[Case[V], ...]]:
-        """Make one leaf of cases with the same version, and number leaves by preference."""
-        groups: dict[int, list[int]] = {}
-        for index, case in enumerate(self._cases):
-            groups.setdefault(id(case.version), []).append(index)  # versions are kept: equal ones are the same
+        """Make one leaf of cases with the same versions, and number leaves by preference."""
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for index, case in enumerate(self._cases):  # versions are kept: equal ones are the same
+            versions = (case.version, *(one.version for one in case.proposals))
+            groups.setdefault(tuple(map(id, versions)), []).append(index)
         for members in groups.values():
             members.sort(key=lambda index: (self._cases[index].refusals, index))
         ranked = sorted(groups.values(), key=lambda members: (self._cases[members[0]].refusals, members[0]))
@@ -217,7 +218,13 @@ class Discussion(Leaves[V]):
             systems = tuple(dict.fromkeys(system for index in members for system in self._cases[index].systems))
             paths = tuple(path for index in members for path in self._cases[index].paths)
             joined = systems if self._late() else self.systems.joined(systems)
-            cases.append(replace(self._cases[members[0]], systems=tuple(map(displayed, joined)), paths=paths))
+            alike = zip(*(self._cases[index].proposals for index in members), strict=True)
+            proposals = tuple(
+                replace(ones[0], limits=tuple(dict.fromkeys(limit for one in ones for limit in one.limits)))
+                for ones in alike
+            )
+            case = replace(self._cases[members[0]], systems=tuple(map(displayed, joined)), paths=paths)
+            cases.append(replace(case, proposals=proposals))
         return _renumbered(root, numbers, self._reordered), tuple(cases)
 
 

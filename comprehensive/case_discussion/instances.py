@@ -21,8 +21,8 @@ from comprehensive.case_discussion.measurements import Measurements
 from comprehensive.case_discussion.quintuple import Case
 from comprehensive.case_discussion.typical_values import is_simpler
 from comprehensive.systems.systems import System, Systems
-from comprehensive.tree.schedule_tree import Instance, Leaf, ScheduleTree, values_text
-from evaluators.counter import CounterOf, NotKnown, details_of
+from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, Variant, numbered, values_text
+from evaluators.counter import CounterOf, CounterValue, NotKnown
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import ZERO, Polynomial
 from metafork.algebra.symbols import placed
@@ -71,17 +71,19 @@ class InstanceMaker:
         """
         leaves: list[Leaf] = []
         notes = list(tree.notes)
-        late = False
+        late, any_ = False, False
         for leaf, case in zip(tree.leaves, cases, strict=True):
             said: list[str] = []
-            leaves.append(structs.replace(leaf, instances=self._instances(case, leaf.kernel, said)))
+            made = self._instances(case, leaf, said)
+            leaves.append(structs.replace(leaf, variants=numbered(leaf.kernel, (*made, *leaf.variants))))
+            any_ = any_ or bool(made)
             late = late or any(OUT_OF_TIME in sentence for sentence in said)
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
             tried = "; ".join(map(values_text, self.combinations))
             none = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
-            notes.append(("instances", CHOSEN if any(leaf.instances for leaf in leaves) else LATE if late else none))
+            notes.append(("instances", CHOSEN if any_ else LATE if late else none))
         return replace(
             tree,
             leaves=tuple(leaves),
@@ -90,30 +92,29 @@ class InstanceMaker:
             complete=tree.complete and not late,
         )
 
-    def _instances(self, case: Case[Version], kernel: str, notes: list[str]) -> tuple[Instance, ...]:
+    def _instances(self, case: Case[Version], leaf: Leaf, notes: list[str]) -> list[Variant]:
         if case.version.ir_strategies:
             notes.append("none: the kernel is the PTX that LLVM makes of the dynamic one")
-            return ()
-        made: list[Instance] = []
-        dynamic = lower(case.version.program, kernel, self.analyses)
-        seen = [_without_name(dynamic)]
+            return []
+        made: list[Variant] = []
+        seen: list[tuple[object, ...]] = []
         left = list(self._possible(case, notes))
         while left and len(made) < MOST_INSTANCES:
             if self._late():
                 break
             values = left.pop(0)
-            version = self._version(case, values)
+            dynamic = self._dynamic(case, leaf, values)
+            version, strategies = self._version(case, dynamic, values)
             try:
-                lowered = lower(version.program, kernel, self.analyses)
+                lowered = lower(version.program, leaf.kernel, self.analyses)
             except CannotLowerError as reason:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
-            own = _without_name(lowered)
-            if own in seen or (self.typical and not is_simpler(lowered, dynamic)):
+            own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
+            if own in (*seen, _without_name(other)) or (self.typical and not is_simpler(lowered, other)):
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 continue
-            number = len(made) + 1
-            one = self._within_limits(case, Instance(number, values, version, f"{kernel}_instance{number}"))
+            one = self._within_limits(case, Variant(0, "", version, strategies, values=values))
             if isinstance(one, NotKnown):
                 notes.append(f"none for {values_text(values)}: {one.reason}")
                 continue
@@ -124,32 +125,36 @@ class InstanceMaker:
         elif left:
             rest = "; ".join(map(values_text, left))
             notes.append(f"none tried for {rest}: a leaf has at most {MOST_INSTANCES}, the first of the order given")
-        return tuple(made)
+        return made
+
+    def _dynamic(self, case: Case[Version], leaf: Leaf, values: Mapping[str, int]) -> Variant:
+        """Return the variant that would run at some values, on a machine that has what it asks for."""
+        return next(one for one in leaf.variants if not one.limits or self._is_chosen(case, values, one.limits))
 
     def _late(self) -> bool:
         return self.deadline is not None and time.monotonic() > self.deadline
 
-    def _within_limits(self, case: Case[Version], instance: Instance) -> Instance | NotKnown:
-        """Return an instance with its registers and their limits, where the tree counts registers.
+    def _within_limits(self, case: Case[Version], instance: Variant) -> Variant | NotKnown:
+        """Return an instance with the values of its counters, and those limits that its leaf and its values leave open.
 
-        It is not known where a number of registers is not, or where no point of the leaf is within the limits.
+        It is not known where a counter is not, or where no point of the leaf is within the limits.
         """
         version = self.measured.keep(instance.version)
-        values, limits = {}, []
+        values: dict[str, CounterValue] = {}
+        limits: System = ()
         for counter in self.counters:
-            if details_of(counter).measure is not None:
-                value = self.measured.value(counter, version)
-                reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, ())
-                if isinstance(value, NotKnown) or reason:
-                    return NotKnown(reason)
-                values[counter.name] = value
-                limits.append(self.measured.condition(counter, value))
-        if limits and not self._is_chosen(case, instance.values, tuple(limits)):
+            value = self.measured.value(counter, version)
+            reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, ())
+            if isinstance(value, NotKnown) or reason:
+                return NotKnown(reason)
+            values[counter.name] = value
+            limit = self.measured.condition(counter, value)
+            if self._is_chosen(case, instance.values, (*limits, limit.negated())):
+                limits = (*limits, limit)
+        if limits and not self._is_chosen(case, instance.values, limits):
             texts = " and ".join(limit.text(self.systems.start.order) for limit in limits)
             return NotKnown(f"{texts} holds nowhere where the leaf is chosen with them")
-        # A limit that is a number may hold of a number: that is not a condition.
-        system = tuple(one for one in limits if not one.difference.is_constant)
-        return structs.replace(instance, counters=values, system=system)
+        return structs.replace(instance, counters=values, limits=limits)
 
     def _is_chosen(self, case: Case[Version], values: Mapping[str, int], limits: System = ()) -> bool:
         """Say whether some point of the leaf has these values, within limits."""
@@ -163,21 +168,24 @@ class InstanceMaker:
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")
 
-    def _version(self, case: Case[Version], values: Mapping[str, int]) -> Version:
+    def _version(
+        self, case: Case[Version], dynamic: Variant, values: Mapping[str, int]
+    ) -> tuple[Version, tuple[str, ...]]:
+        """Return the version for some values, and the strategies that led to it."""
         version = Version(with_static_values(case.unfinished.program, values))
+        decided = case.strategies[: case.decided]
+        names = list(decided)
         for strategy in self.strategies:
-            # What splits leaves by itself costs what an instance has no more of than its leaf: shared memory.
-            left_out = strategy.by_itself and strategy.name not in case.strategies
-            decided = left_out or strategy.name in case.strategies[: case.decided]
-            if strategy.at_leaf and not strategy.on_ir and not decided:
+            if (strategy.at_leaf or strategy.proposes) and not strategy.on_ir and strategy.name not in decided:
                 applied = self.analyses.of(strategy.apply, version)
                 if isinstance(applied, Applied) and self._pays(strategy, applied.version, values):
                     version = applied.version
-        # Where fewer results at a time are in shared memory than there are, the leaf's own program takes less of it.
-        more = self._shared_memory(version, values) - self._shared_memory(case.version, values)
+                    names.append(strategy.name)
+        # Where fewer results at a time are in shared memory than there are, the dynamic program takes less of it.
+        more = self._shared_memory(version, values) - self._shared_memory(dynamic.version, values)
         if any(coefficient > 0 for coefficient in more.coefficients.values()):
-            return Version(with_static_values(case.version.program, values))
-        return version
+            return Version(with_static_values(dynamic.version.program, values)), dynamic.strategies
+        return version, tuple(names)
 
     def _shared_memory(self, version: Version, values: Mapping[str, int]) -> Polynomial:
         value = SHARED_MEMORY.evaluate(version, self.analyses)
@@ -185,14 +193,12 @@ class InstanceMaker:
 
     def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
         """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
-        numbers = strategy.least
-        asked = [(one, numbers[one.name]) for one in self.counters if one.name in numbers]
-        asked += [(one, 1) for one in strategy.floors]
-        for counter, number in asked:
-            value = counter.evaluate(version, self.analyses)
+        for need in strategy.needs:
+            value = need.counter.evaluate(version, self.analyses)
             if isinstance(value, NotKnown):
                 continue
-            floor = value.denominator * (self.analyses.hardware.warp_size if number == "warp_size" else number)
+            least = self.analyses.hardware.warp_size if need.least == "warp_size" else need.least
+            floor = value.denominator * least
             room = placed(value.numerator - floor, value.derived, values)
             if room.is_constant and room.constant_value() < 0:
                 return False

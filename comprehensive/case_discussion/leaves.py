@@ -1,44 +1,30 @@
-"""How a path of the case discussion ends (``docs/algorithm.md``, "At the leaf" and "Forks at the leaf").
+"""How a path of the case discussion ends (``docs/algorithm.md``, "At the leaf" and "Variants").
 
-When all counters of a path are accepted, its version is finished by the strategies that worsen no counter.  One that
-costs what may be there splits the path in two, with it and without: by the conditions under which it pays, then by the
-counters that it worsens.
+When all counters of a path are accepted, its version is finished by the strategies that worsen no counter.  Those that
+cost what may be there propose versions that go before it, each with limits of its own: what it needs for it to pay, and
+the counters that it worsens.  They change neither the path's system nor the tree.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Generic, cast
-
-from msgspec import Struct
+from typing import Generic
 
 from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, Quintuple
+from comprehensive.case_discussion.quintuple import Case, Proposal, Quintuple
 from comprehensive.systems.start import Start
 from comprehensive.systems.systems import Consistency, System, Systems
-from comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Node, Statistics, Tree
+from comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Statistics, Tree
 from evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied, StrategyOf, V
 
-
-class Fork(Struct, Generic[V], frozen=True):
-    """A path that may split: as it came, with what worsens nothing (``plain``), and with what costs more (``dearer``).
-
-    All three have the same system.
-    """
-
-    begun: Quintuple[V]
-    plain: Quintuple[V]
-    dearer: Quintuple[V]
-
-    def under(self, condition: Constraint, branch: Consistency) -> Fork[V]:
-        """Return the path with a condition, which has a ``branch`` of its own."""
-        return Fork(*(under(one, condition, branch) for one in (self.begun, self.plain, self.dearer)))
+MOST_PROPOSALS = 4
+"""Most versions that go before that of a leaf."""
 
 
 class Leaves(Generic[V]):
@@ -53,8 +39,10 @@ class Leaves(Generic[V]):
         counters: Sequence[CounterOf[V]],
         time_limit: float | None = None,
         analyses: Analyses | None = None,
+        proposing: bool = True,
     ) -> None:
         self.start = start
+        self._proposing = proposing
         self._deadline = None if time_limit is None else time.monotonic() + time_limit
         self.systems = Systems(start, self._deadline)
         self.statistics = Statistics()
@@ -68,24 +56,16 @@ class Leaves(Generic[V]):
         self._complete = True
 
     def leaf(self, quintuple: Quintuple[V]) -> Tree:
-        """End a path: apply the strategies that worsen nothing, and split it where one costs what may be there."""
-        plain = self._finished(quintuple)
-        for strategy in plain.remaining:
-            if not strategy.at_fork or not _to_come(strategy, plain) or self._late():
-                continue
-            if self._extended(plain, [strategy]).version is plain.version:
-                continue
-            # Where registers are to be had, others that were too dear may come with it.
-            dearer = self._extended(plain, [one for one in plain.remaining if _to_come(one, plain)])
-            new = [one for one in plain.remaining if one.name in dearer.applied and one.name not in plain.applied]
-            to_pay = [(one, counter, number) for one in new for counter, number in self._floors(one)]
-            if to_pay or not self._still_accepted(plain, dearer):
-                return self._worthwhile(Fork(quintuple, plain, dearer), to_pay)
-            plain = dearer
-        return self._case(quintuple, plain)
+        """End a path: apply the strategies that worsen nothing, and note what may go before the version."""
+        finished = self._finished(quintuple)
+        proposals = self._proposals(finished) if self._proposing else []
+        if proposals and not proposals[-1].limits:  # nothing is left for what would come behind it
+            last = proposals.pop()
+            finished = replace(finished, version=last.version, applied=last.strategies, effects=last.effects)
+        return self._noted(quintuple, finished, tuple(proposals))
 
     def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
-        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf and not strategy.at_fork]
+        candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf]
         if not candidates:
             return quintuple
         if self._late():
@@ -104,105 +84,65 @@ class Leaves(Generic[V]):
                 self._note(strategy.name, f"not applied to {described(quintuple.applied)}: a counter may get worse")
         return quintuple
 
-    def _floors(self, strategy: StrategyOf[V]) -> list[tuple[CounterOf[V], int]]:
-        """Return the counters that must be so large for a strategy to pay: of those that take part, and its own."""
-        known = {one.name: one for one in self._counters}
-        found = [
-            (known[name], self._warp_size if number == "warp_size" else number)
-            for name, number in strategy.least.items()
-            if name in known
+    def _proposals(self, finished: Quintuple[V]) -> list[Proposal[V]]:
+        """Return what may go before a finished version: with all strategies that apply, then without some of them.
+
+        Those are left out, one at a time, that need something; the list ends with one that has no limits.
+        """
+        found: list[Proposal[V]] = []
+        waiting = [finished.remaining]
+        while waiting and len(found) < MOST_PROPOSALS and not self._late():
+            remaining = waiting.pop(0)
+            # Where registers are to be had, others that were too dear may come with them.
+            to_come = [one for one in remaining if one.name not in finished.applied and (one.at_leaf or one.proposes)]
+            dearer = self._extended(finished, to_come)
+            proposing = [one for one in to_come if one.proposes and one.name in dearer.applied]
+            waiting += [tuple(other for other in remaining if other is not one) for one in proposing[::-1] if one.needs]
+            if not proposing or any(one.version is dearer.version for one in found):
+                continue
+            limits = self._limits(finished, dearer, proposing)
+            if limits is None:
+                continue
+            found.append(Proposal(dearer.version, dearer.applied, dearer.effects, self._values(dearer), limits))
+            if not limits:
+                break
+        return found
+
+    def _limits(
+        self, finished: Quintuple[V], dearer: Quintuple[V], proposing: Sequence[StrategyOf[V]]
+    ) -> System | None:
+        """Return what must hold beside a path's system for a version to run and to pay; ``None``: it never does."""
+        needs = [need for strategy in proposing for need in strategy.needs]
+        asked: list[tuple[CounterOf[V], int | None]] = [
+            (need.counter, self._warp_size if need.least == "warp_size" else need.least) for need in needs
         ]
-        # A strategy's own counters measure the versions that it makes.
-        return [*found, *((cast("CounterOf[V]", counter), 1) for counter in strategy.floors)]
-
-    def _worthwhile(self, fork: Fork[V], to_pay: Sequence[tuple[StrategyOf[V], CounterOf[V], int]]) -> Tree:
-        """Split a path by what must be there for a strategy to pay; below, the path ends without it."""
-        if not to_pay and self._still_accepted(fork.plain, fork.dearer):
-            return self._case(fork.begun, fork.dearer)
-        if not to_pay:
-            return self._forked(fork, self._counters)
-        (strategy, counter, number), *rest = to_pay
-        value = self._known(counter, fork)
-        if value is None and counter in self._counters:
-            return self._worthwhile(fork, rest)
-        if value is None:
-            return self._without(fork, [strategy])
-        return self._split(
-            fork,
-            counter,
-            value,
-            at_most(value.denominator * number, value.numerator),
-            lambda above: self._worthwhile(above, rest),
-            lambda below: self._without(below, [strategy]),
-        )
-
-    def _forked(self, fork: Fork[V], counters: Sequence[CounterOf[V]]) -> Tree:
-        """Split a path by the counters that strategies worsen: accepted with these, and refused without."""
-        if not counters:
-            return self._case(fork.begun, fork.dearer)
-        counter, rest = counters[0], counters[1:]
-        value = self._known(counter, fork)
-        if value is None:
-            return self._case(fork.begun, fork.plain)
-        condition = self.measured.condition(counter, value)
-        if value == self.measured.value(counter, fork.plain.version) or condition in fork.plain.system:
-            return self._forked(fork, rest)
-
-        def refused(below: Fork[V]) -> Tree:
-            given_up = [one for one in fork.plain.remaining if one.falls_back and one.name in fork.dearer.applied]
-            return self._without(below, given_up) if given_up else self._case(below.begun, below.plain)
-
-        return self._split(fork, counter, value, condition, lambda above: self._forked(above, rest), refused)
-
-    def _known(self, counter: CounterOf[V], fork: Fork[V]) -> CounterValue | None:
-        """Return the value of a counter with what costs more, ``None`` where it is not known there."""
-        value = self.measured.value(counter, fork.dearer.version)
-        return None if isinstance(value, NotKnown) or self.measured.outside(value, fork.plain.system) else value
-
-    def _without(self, fork: Fork[V], left_out: Sequence[StrategyOf[V]]) -> Tree:
-        """End a path once more, without some strategies."""
-        begun = fork.begun
-        return self.leaf(replace(begun, remaining=tuple(one for one in begun.remaining if one not in left_out)))
-
-    def _split(
-        self,
-        fork: Fork[V],
-        counter: CounterOf[V],
-        value: CounterValue,
-        condition: Constraint,
-        accept: Callable[[Fork[V]], Tree],
-        refuse: Callable[[Fork[V]], Tree],
-    ) -> Tree:
-        """Split a path by a condition, where both sides have points."""
-        accepted, refused = self._branch(fork.plain, condition), self._branch(fork.plain, condition.negated())
-        if not accepted.kept:
-            self._note_estimate(counter, value, condition, fork.dearer)
-            return refuse(fork)
-        if not refused.kept:
-            return accept(fork)
-        self.statistics.nodes += 1
-        with_it = accept(fork.under(condition, accepted))
-        without = refuse(fork.under(condition.negated(), refused))
-        return Node(counter.name, value, condition, with_it, None, without)
-
-    def _case(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> Tree:
-        """End a path with what it is finished, once more split by each strategy that splits leaves by itself."""
-        for strategy in finished.remaining:
-            if not strategy.by_itself or strategy.name in finished.applied or self._late():
+        asked += [(counter, None) for counter in self._counters]
+        limits: System = ()
+        for counter, least in asked:
+            value = self.measured.value(counter, dearer.version)
+            if isinstance(value, NotKnown) or self.measured.outside(value, finished.system):
+                return None
+            if least is not None:
+                condition = at_most(value.denominator * least, value.numerator)
+            elif value == self.measured.value(counter, finished.version):
                 continue
-            others = tuple(one for one in finished.remaining if one is not strategy)
-            dearer = replace(self._extended(finished, [strategy]), remaining=others)
-            if dearer.version is finished.version:
+            else:
+                condition = self.measured.condition(counter, value)
+            known = (*finished.system, *limits)
+            if self.systems.implies(known, condition) is Verdict.YES:
                 continue
-            if not self._still_accepted(finished, dearer):
-                return self._forked(Fork(quintuple, replace(finished, remaining=others), dearer), self._counters)
-            finished = dearer
-        return self._noted(quintuple, finished)
+            if not self._branch(replace(finished, system=known), condition).kept:
+                if least is None:
+                    self._note_estimate(counter, value, condition, dearer)
+                return None
+            limits = (*limits, condition)
+        return limits
 
-    def _noted(self, quintuple: Quintuple[V], finished: Quintuple[V]) -> LeafReference:
+    def _noted(
+        self, quintuple: Quintuple[V], finished: Quintuple[V], proposals: tuple[Proposal[V], ...]
+    ) -> LeafReference:
         """Note the end of a path under a preliminary number."""
         self.statistics.paths += 1
-        values = {counter.name: self.measured.value(counter, finished.version) for counter in self._counters}
         system = self._irredundant(quintuple.system)
         witness = None if self._late() else self.systems.witness(quintuple.system)
         self._cases.append(
@@ -216,11 +156,17 @@ class Leaves(Generic[V]):
                 finished.effects,
                 quintuple.steps,
                 quintuple.refusals,
-                {name: value for name, value in values.items() if isinstance(value, CounterValue)},
+                self._values(finished),
                 quintuple.point if witness is None else witness,
+                proposals,
             )
         )
         return LeafReference(len(self._cases))
+
+    def _values(self, quintuple: Quintuple[V]) -> dict[str, CounterValue]:
+        """Return the values of the counters that are known on a version."""
+        values = {counter.name: self.measured.value(counter, quintuple.version) for counter in self._counters}
+        return {name: value for name, value in values.items() if isinstance(value, CounterValue)}
 
     def _still_accepted(self, before: Quintuple[V], after: Quintuple[V]) -> bool:
         """Say whether the path's system implies that every counter is accepted on the new version too."""
@@ -328,7 +274,3 @@ def described(applied: Sequence[str]) -> str:
 def displayed(system: System) -> System:
     """Order a system for display: limits that hold first, then those that do not."""
     return tuple(sorted(system, key=lambda constraint: constraint.relation == "<"))
-
-
-def _to_come(strategy: StrategyOf[V], finished: Quintuple[V]) -> bool:
-    return strategy.at_leaf and strategy.name not in finished.applied and not strategy.by_itself

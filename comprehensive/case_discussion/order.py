@@ -61,7 +61,9 @@ class ByCost(Struct, frozen=True):
         own, its = own.apart_from(its, same), its.apart_from(own, same)
         sectors = f"`{self._text(own.sectors)} <= {self._text(its.fewest_sectors)}`"
         if not prover.proves(at_most(own.sectors, its.fewest_sectors)):
-            return Precedence(False, f"that it asks for no more sectors is not proved, in elements a block: {sectors}")
+            return Precedence(
+                False, f"that it asks for no more sectors is not proved, in elements per block: {sectors}"
+            )
         less = f"`{self._text(own.total)} < {self._text(its.total)}`"
         if not prover.proves(less_than(own.total, its.total)):
             columns = self._columns(other) - self._columns(version)
@@ -91,10 +93,10 @@ class ByCost(Struct, frozen=True):
         return count.text(self.symbols)
 
 
-def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, forked: bool) -> Version:
-    """Return a version with the strategies that are applied at leaves, those that split them too where ``forked``."""
+def at_its_leaf(version: Version, strategies: Sequence[Strategy], analyses: Analyses, proposing: bool) -> Version:
+    """Return a version with the strategies that are applied at leaves, and with those that propose variants."""
     for strategy in strategies:
-        if strategy.at_leaf and (forked or not strategy.at_fork):
+        if strategy.at_leaf or (proposing and strategy.proposes):
             applied = analyses.of(strategy.apply, version)
             version = applied.version if isinstance(applied, Applied) else version
     return version

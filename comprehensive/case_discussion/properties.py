@@ -213,8 +213,7 @@ def height(tree: Tree) -> int:
 def height_bound(tree: Tree, strategies: int, counters: int, ordered: bool = False) -> Check:
     """The height is at most (w + 1)(s + t); the printed Lemma 1 forgets the last run of accept edges.
 
-    An order puts at most one version before those of a path, which makes it (w + 2)(s + t).  Counters that strategies
-    bring themselves (``floors``) are among the ``counters``.
+    An order puts at most one version before those of a path, which makes it (w + 2)(s + t).
     """
     runs = strategies + (2 if ordered else 1)
     found, bound = height(tree), runs * counters

@@ -70,11 +70,22 @@ class Quintuple(Generic[V]):
 
 
 @dataclass(frozen=True, slots=True)
+class Proposal(Generic[V]):
+    """A version that costs more than that of its leaf, and goes before it where ``limits`` hold."""
+
+    version: V
+    strategies: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    counters: Mapping[str, CounterValue] = field(compare=False)
+    limits: System
+
+
+@dataclass(frozen=True, slots=True)
 class Case(Generic[V]):
     """A leaf of the discussion: a version, the systems under which it is chosen, and how it came about.
 
     ``unfinished`` is the version before the strategies that are applied at a leaf, ``strategies[:decided]`` those
-    applied to get there.
+    applied to get there.  ``proposals`` go before the version, in their order.
     """
 
     version: V
@@ -88,6 +99,7 @@ class Case(Generic[V]):
     refusals: int
     counters: Mapping[str, CounterValue] = field(compare=False)
     witness: Mapping[str, Number] | None = field(compare=False)
+    proposals: tuple[Proposal[V], ...] = ()
 
 
 class Outcome(Struct, Generic[V], frozen=True):

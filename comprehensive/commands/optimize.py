@@ -353,9 +353,14 @@ def _summary(result: Result, folder: Path) -> str:
             if more:
                 text += f", and {more} more {'case' if more == 1 else 'cases'}"
             lines.append(f"  leaf {leaf.id} ({leaf.title}): {text}")
-            if leaf.instances:
-                lines.append(f"    also compiled for {'; '.join(values_text(one.values) for one in leaf.instances)}")
-        shown = {name for leaf in schedule.leaves for c in leaf.systems[0] for name in c.symbols}
+            for one in leaf.variants[:-1]:
+                if not one.values:
+                    limits = " and ".join(map(schedule.text, one.limits))
+                    lines.append(f"    with {leaf.title_of(one)} if {limits}")
+            values = [values_text(one.values) for one in leaf.variants if one.values]
+            lines += [f"    also compiled for {'; '.join(values)}"] if values else []
+        conditions = [c for leaf in schedule.leaves for one in leaf.variants for c in (*leaf.systems[0], *one.limits)]
+        shown = {name for c in conditions for name in c.symbols}
         lines += [
             f"  with {symbol.name} = {symbol.definition(schedule.order)}"
             for symbol in schedule.derived

@@ -62,7 +62,7 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
         else:
             click.echo("\n".join(_lines(schedule, selection)))
     if as_json:
-        click.echo(json.dumps({"format": "metafork-selection", "version": 1, "schedules": results}, indent=1))
+        click.echo(json.dumps({"format": "metafork-selection", "version": 2, "schedules": results}, indent=1))
 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
@@ -125,8 +125,6 @@ def _refuse_other_machine(schedule: ScheduleDocument, point: Mapping[str, Number
 
 
 def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
-    from comprehensive.tree.schedule_tree import values_text
-
     lines: list[str] = []
     if selection.outside:
         lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
@@ -135,22 +133,19 @@ def _lines(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         lines.append(f"{schedule.name}: no leaf; {selection.region}")
     else:
         leaf = schedule.leaves[selection.leaf - 1]
-        lines.append(f"{schedule.name}: leaf {leaf.id}, {leaf.kernel} ({leaf.title})")
+        variant = selection.variant
+        assert variant is not None
+        title = "" if variant is leaf.own else f": {leaf.title_of(variant)}"
+        lines.append(f"{schedule.name}: leaf {leaf.id} ({leaf.title})")
+        lines.append(f"  variant {variant.number}, {variant.kernel}{title}")
         for name, number in selection.estimates.items():
-            value = leaf.counters[name]
+            value = variant.counters[name]
             text = schedule.value_text(value)
             sampled = f" (sampled: {value.sampled})" if value.sampled else ""
-            lines.append(f"  {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
-        if selection.instance is not None:
-            text = values_text(selection.instance.values)
-            needed = " and ".join(map(schedule.text, selection.instance.system))
-            needs = f", which needs {needed}" if needed else ""
-            lines.append(f"  instance {selection.instance.number}, {selection.instance.kernel}: {text}{needs}")
-        elif selection.passed_over is not None:
-            reasons = "; ".join(map(str, selection.missed))
-            lines.append(f"  not instance {selection.passed_over.number}: {reasons}: the dynamic kernel runs")
-        elif leaf.instances:
-            lines.append("  no instance for these values: the dynamic kernel runs")
+            lines.append(f"    {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
+        for passed, missed in selection.passed_over:
+            reasons = "; ".join(map(str, missed))
+            lines.append(f"  not variant {passed.number} ({leaf.title_of(passed)}): {reasons}")
     for number, violations in selection.violated.items():
         lines.append(f"  not leaf {number}: {'; '.join(map(str, violations))}")
     return lines
@@ -160,28 +155,18 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
     def number(value: Number) -> int | str:
         return int(value) if Fraction(value).denominator == 1 else str(value)
 
-    result = {
+    variant = selection.variant
+    counters = {} if variant is None else variant.counters
+    return {
         "schedule": schedule.name,
         "leaf": selection.leaf,
-        "kernel": schedule.leaves[selection.leaf - 1].kernel if selection.leaf else None,
+        "variant": None if variant is None else variant.number,
+        "kernel": None if variant is None else variant.kernel,
         "estimates": {name: number(value) for name, value in selection.estimates.items()},
-        "sampled": {
-            name: value.sampled
-            for leaf in schedule.leaves
-            if leaf.id == selection.leaf
-            for name, value in leaf.counters.items()
-            if value.sampled
-        },
+        "sampled": {name: value.sampled for name, value in counters.items() if value.sampled},
         "derived": {name: number(value) for name, value in selection.derived.items()},
         "outside": [str(violation) for violation in selection.outside],
         "region": selection.region or None,
+        "passed_over": {one.kernel: [str(v) for v in missed] for one, missed in selection.passed_over},
         "others": {str(leaf): [str(v) for v in violations] for leaf, violations in selection.violated.items()},
     }
-    if any(leaf.instances for leaf in schedule.leaves):
-        result["instance"] = None if selection.instance is None else selection.instance.kernel
-        if selection.passed_over is not None:
-            result["passed_over"] = {
-                "instance": selection.passed_over.kernel,
-                "missed": [str(violation) for violation in selection.missed],
-            }
-    return result

@@ -186,7 +186,7 @@ def command(
             skipped = len(found.not_verified)
             verdict = "FAILED" if not found.passed else "verified" if found.complete else "not finished in time"
             if skipped and verdict == "verified":
-                verdict = f"not verified: {skipped} of {len(found.leaves)} leaves never ran"
+                verdict = f"not verified: {skipped} of {len(found.rows)} kernels never ran"
             elif found.leafless and verdict == "verified":
                 verdict = f"not verified: {', '.join(found.leafless)} without a leaf"
             click.echo(f"{path}: {verdict}")

@@ -15,8 +15,8 @@ from comprehensive.emit.targets.target import Target
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 
-Codes = Mapping[str, Sequence[LeafCode]]
-"""The code of every leaf, by the name of its schedule, in the order of the leaves."""
+Codes = Mapping[str, Sequence[Sequence[LeafCode]]]
+"""The code of every leaf's variants, by the name of its schedule, in their order."""
 
 
 def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Codes, target: Target) -> str:
@@ -33,9 +33,9 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         signature = signature_of(tree.program)
         parts.append(f"/* ---- {signature.name}: line {tree.program.span.line} ---- */\n")
         leaf_codes = codes[signature.name]
-        for code in leaf_codes:
+        for code in (code for codes_of_leaf in leaf_codes for code in codes_of_leaf):
             compiled = () if code.compiled is None else (code.compiled,)
-            parts += [target.kernel(one) for one in (code, *code.instances, *compiled)]
-        chosen = select_text(tree, signature, effects[signature.name])
+            parts += [target.kernel(one) for one in (code, *compiled)]
+        chosen = select_text(tree, signature, leaf_codes, effects[signature.name])
         parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen, target)]
     return "\n".join(parts)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from comprehensive.emit.identifiers import c_comment, safe_identifiers
 from comprehensive.emit.launch_text import launch_declaration, typed_declaration
-from comprehensive.emit.select_text import select_declaration
+from comprehensive.emit.select_text import select_declaration, variant_declaration
 from comprehensive.emit.signature import signature_of
 from comprehensive.emit.targets.target import Handles
 from comprehensive.tree.schedule_tree import ScheduleTree
@@ -71,8 +71,10 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         "#endif",
         "",
         "/* NAME_select: the leaf for a machine and parameters, 0 where there is none.",
+        " * NAME_variant: the variant of a leaf that goes first there, by estimates; 0 where there is none.",
         " * NAME_leaf_system: the conditions under which a leaf is chosen; NULL where there is no such leaf.",
-        " * NAME_launch: on device pointers; 0, a positive CUDA error or a negative METAFORK_E... code. */",
+        " * NAME_launch: the first variant of a leaf that runs, on device pointers; NAME_launch_variant: one by its",
+        " * number, whatever its limits. They return 0, a positive CUDA error or a negative METAFORK_E... code. */",
         *(handles.declared if handles is not None else ()),
     ]
     for tree in trees:
@@ -81,8 +83,10 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
             "",
             f"/* The schedule at line {tree.program.span.line}: leaves 1 to {len(tree.leaves)}. */",
             f"int {select_declaration(signature)};",
+            f"int {variant_declaration(signature)};",
             f"const char *{signature.name}_leaf_system(int {signature.leaf});",
             f"int {launch_declaration(signature)};",
+            f"int {launch_declaration(signature, variant=True)};",
             *([f"int {typed_declaration(signature, handles)};"] if handles is not None else []),
         ]
     public = [

@@ -8,7 +8,7 @@ tiles) it has not.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from comprehensive.case_discussion.typical_values import typical_values
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree, Variant
 from metafork.ir.kernel import Argument, Kernel
 from metafork.ir.program import Expr, Program
 from metafork.ir.rewriting import variables
@@ -30,17 +30,16 @@ HEADERS = ("jit.h", "library.h", "program_cache.h")
 """What generated files include for it, beside ``device_text.h``."""
 
 
-def with_text(leaf: Leaf, code: LeafCode) -> LeafCode:
-    """Return the code of a leaf, with the text for any values where it has static parameters."""
-    if leaf.static or leaf.version.ir_strategies:
+def with_text(variant: Variant, code: LeafCode) -> LeafCode:
+    """Return the code of a variant, with the text for any values where it has static parameters."""
+    if variant.values or variant.version.ir_strategies:
         return code
-    return replace(code, compiled=jit_code(leaf, code.kernel))
+    return replace(code, compiled=jit_code(variant.version.program, code.kernel))
 
 
-def jit_code(leaf: Leaf, kernel: Kernel) -> LeafCode | None:
-    """Return the text of a leaf's kernel with constants for its static parameters; ``None`` where it has none."""
-    program = leaf.version.program
-    names = static_names(program, _listed(leaf))
+def jit_code(program: Program, kernel: Kernel) -> LeafCode | None:
+    """Return the text of a program's kernel with constants for its static parameters; ``None`` where it has none."""
+    names = static_names(program)
     computed = (*program.derived, *kernel.host_scalars)
     read = {one.name for one in kernel.scalars}.union(*map(variables, kernel.block))
     for derived in reversed(computed):
@@ -59,14 +58,14 @@ def jit_code(leaf: Leaf, kernel: Kernel) -> LeafCode | None:
     return LeafCode(own, kernel_text(own, constants), statics=tuple(one.name for one in statics))
 
 
-def static_names(program: Program, listed: Iterable[str] = ()) -> frozenset[str]:
+def static_names(program: Program) -> frozenset[str]:
     """Return the parameters that kernels are compiled for at run time.
 
-    Those are the extents of blocks and the trip counts for which there are typical values, and what the user lists.
+    Those are the extents of blocks and the trip counts for which there are typical values, and what the text lists.
     Others may change from launch to launch (``k`` of an elimination), and each value would be compiled.
     """
     typical = (name for values in typical_values(program) for name in values)
-    return frozenset({*typical, *listed, *(name for name, _ in program.static)}) & static_parameters(program)
+    return frozenset({*typical, *(name for name, _ in program.static)}) & static_parameters(program)
 
 
 def with_note(tree: ScheduleTree) -> ScheduleTree:
@@ -74,15 +73,11 @@ def with_note(tree: ScheduleTree) -> ScheduleTree:
     names = [
         one.name
         for one in tree.program.parameters
-        if any(one.name in static_names(leaf.version.program, _listed(leaf)) for leaf in tree.leaves)
+        if any(one.name in static_names(leaf.version.program) for leaf in tree.leaves)
     ]
     said = f"NVRTC compiles kernels at run time, for any values of {', '.join(names)}"
     note = ("--jit", said if names else "no kernel: there are no static parameters")
     return dataclasses.replace(tree, notes=(*tree.notes, note))
-
-
-def _listed(leaf: Leaf) -> list[str]:
-    return [name for instance in leaf.instances for name in instance.values]
 
 
 def jit_definition(code: LeafCode, contraction: str) -> str:

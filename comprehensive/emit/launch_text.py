@@ -17,7 +17,7 @@ from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import SelectText, derived_definitions, target_names
 from comprehensive.emit.signature import Signature, element_type, touched_arrays
 from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
@@ -26,7 +26,11 @@ _MAX_ARRAYS = 64
 
 
 def launch_text(
-    tree: ScheduleTree, signature: Signature, codes: Sequence[LeafCode], chosen: SelectText, target: Target
+    tree: ScheduleTree,
+    signature: Signature,
+    codes: Sequence[Sequence[LeafCode]],
+    chosen: SelectText,
+    target: Target,
 ) -> str:
     """Return the definitions that launch the leaves of one schedule, of which one is ``chosen``.
 
@@ -35,30 +39,32 @@ def launch_text(
     if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     lines: list[str] = []
-    for leaf, code in zip(tree.leaves, codes, strict=True):
-        for instance, own in zip(leaf.instances, code.instances, strict=True):
-            lines += [*_attempt(signature, leaf.id, own, f"_instance{instance.number}", target), ""]
-        several = bool(leaf.instances) or code.compiled is not None
-        if code.compiled is not None:
-            lines += [*_attempt(signature, leaf.id, code.compiled, "_jit", target), ""]
-        lines += [*_attempt(signature, leaf.id, code, "_dynamic" if several else "", target), ""]
-        if several:
-            lines += [*_attempt_instances(signature, leaf, code.compiled is not None), ""]
+    several = False
+    for leaf, of_variants in zip(tree.leaves, codes, strict=True):
+        attempts = []
+        for variant, code in zip(leaf.variants, of_variants, strict=True):
+            name = f"{signature.name}_attempt{leaf.id}_{variant.number}"
+            if code.compiled is not None:
+                lines += [*_attempt(signature, leaf.id, f"{name}_jit", code.compiled, target), ""]
+                attempts.append((f"metafork_s->compiled && metafork_s->variant == {variant.number}", f"{name}_jit"))
+            lines += [*_attempt(signature, leaf.id, name, code, target, variant.values), ""]
+            attempts.append((f"metafork_s->variant == {variant.number}", name))
+        several = several or len(attempts) > 1
+        lines += [*_attempt_variants(signature, leaf.id, attempts), ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_run(tree, signature, chosen), ""]
-    lines += _launch(
-        signature, chosen.values if any(code.instances or code.compiled is not None for code in codes) else None
-    )
+    lines += _launch(tree, signature, chosen.values if several else None)
     handles = handles_of(target)
     if handles is not None:
         lines += ["", *_typed_launch(signature, handles)]
     return "\n".join(lines) + "\n"
 
 
-def launch_declaration(signature: Signature) -> str:
-    """Return the declarator of ``NAME_launch``."""
-    declarations = [f"int {signature.leaf}", f"void *{signature.stream}", *_inputs(signature)]
-    return f"{signature.name}_launch({', '.join(declarations)})"
+def launch_declaration(signature: Signature, *, variant: bool = False) -> str:
+    """Return the declarator of ``NAME_launch``, or of ``NAME_launch_variant``."""
+    places = [f"int {signature.leaf}", *([f"int {signature.variant}"] if variant else [])]
+    declarations = [*places, f"void *{signature.stream}", *_inputs(signature)]
+    return f"{signature.name}_launch{'_variant' if variant else ''}({', '.join(declarations)})"
 
 
 def typed_declaration(signature: Signature, handles: Handles) -> str:
@@ -88,35 +94,35 @@ def _attempt_declarations(signature: Signature) -> str:
     return ", ".join(["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)])
 
 
-def _attempt_instances(signature: Signature, leaf: Leaf, compiled: bool) -> list[str]:
-    """Return the function that chooses among the kernels of one leaf: an instance where one is asked for and fits.
+def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the function that checks or launches the variant of a leaf that is asked for, its own one by default.
 
-    One that is ``compiled`` at run time is for arguments that no other one has.
+    ``attempts`` are the conditions and the functions of its kernels, the last one its own.
     """
     arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
-    name = f"{signature.name}_attempt{leaf.id}"
-    lines = [
-        f"static int {name}({_attempt_declarations(signature)})",
+    *others, (_, own) = attempts
+    return [
+        f"static int {signature.name}_attempt{leaf}({_attempt_declarations(signature)})",
         "{",
-        f"    metafork_s->instances = {len(leaf.instances) + compiled};",
-        "    if (metafork_s->instance != 0) {",
+        *(f"    if ({test}) return {name}({arguments});" for test, name in others),
+        f"    return {own}({arguments});",
+        "}",
     ]
-    for instance in leaf.instances:
-        test = " && ".join(f"{signature.parameters[p]} == {value}" for p, value in instance.values.items())
-        lines += [
-            f"        metafork_s->instance = {instance.number};",
-            f"        if ({test}) return {name}_instance{instance.number}({arguments});",
-        ]
-    if compiled:
-        lines += ["        metafork_s->instance = METAFORK_COMPILED;", f"        return {name}_jit({arguments});"]
-    else:
-        lines.append("        metafork_s->instance = 0;")
-    return [*lines, "    }", f"    return {name}_dynamic({arguments});", "}"]
 
 
-def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, target: Target) -> list[str]:
-    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it."""
-    name, kernel = signature.name, code.kernel
+def _attempt(
+    signature: Signature,
+    leaf: int,
+    function: str,
+    code: LeafCode,
+    target: Target,
+    compiled_for: Mapping[str, int] | None = None,
+) -> list[str]:
+    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it.
+
+    One that is ``compiled_for`` some values of parameters takes no others.
+    """
+    kernel = code.kernel
     declarations = _attempt_declarations(signature)
     known, body = _host_scalars(signature, kernel)
     arguments: list[str] = []
@@ -148,14 +154,18 @@ def _attempt(signature: Signature, leaf: int, code: LeafCode, suffix: str, targe
     trace = [
         f"    static const char *const metafork_names[] = {{{names}}};",
         f"    const int64_t metafork_numbers[] = {{{parameters}}};",
-        f"    metafork_trace_launch({c_string(name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
+        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
         f"{len(signature.parameters)});",
     ]
     return [
-        f"static int {name}_attempt{leaf}{suffix}({declarations})",
+        f"static int {function}({declarations})",
         "{",
         "    int metafork_failed = 0;",
         f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
+        *(
+            f"    if ({signature.parameters[p]} != {n}) return METAFORK_EINVAL;"
+            for p, n in (compiled_for or {}).items()
+        ),
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
         *target.launching(Attempt(code, tuple(arguments), tuple(trace), values)),
@@ -263,8 +273,11 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     ]
 
 
-def _launch(signature: Signature, values: int | None) -> list[str]:
-    """Return ``NAME_launch``; ``values`` is the length of the vector of values where a leaf has several kernels."""
+def _launch(tree: ScheduleTree, signature: Signature, values: int | None) -> list[str]:
+    """Return ``NAME_launch`` and ``NAME_launch_variant``.
+
+    ``values`` is the length of the vector of values where a leaf has several kernels.
+    """
     name = signature.name
     pointers = ", ".join(f"(void *){array}" for array in signature.arrays.values()) or "NULL"
     lines = [
@@ -281,7 +294,23 @@ def _launch(signature: Signature, values: int | None) -> list[str]:
     else:
         lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
         call = f"{name}_attempt(&metafork_i, {signature.leaf}, true, &metafork_s, {signature.stream}, metafork_d)"
-    return [*lines, f"    return {call};", "}"]
+    return [*lines, f"    return {call};", "}", "", *_launch_variant(tree, signature, pointers)]
+
+
+def _launch_variant(tree: ScheduleTree, signature: Signature, pointers: str) -> list[str]:
+    name, leaf, variant = signature.name, signature.leaf, signature.variant
+    return [
+        f"int {launch_declaration(signature, variant=True)}",
+        "{",
+        f"    {_inputs_variable(signature)}",
+        f"    void *const metafork_d[] = {{{pointers}}};",
+        "    metafork_shape metafork_s = METAFORK_NONE;",
+        f"    if ({leaf} < 1 || {leaf} > {len(tree.leaves)}) return METAFORK_EINVAL;",
+        f"    if ({variant} < 1 || {variant} > {name}_leaves[{leaf} - 1].variant_count) return METAFORK_EINVAL;",
+        f"    metafork_s.variant = {variant};",
+        f"    return {name}_attempt(&metafork_i, {leaf}, true, &metafork_s, {signature.stream}, metafork_d);",
+        "}",
+    ]
 
 
 def _typed_launch(signature: Signature, handles: Handles) -> list[str]:

@@ -1,4 +1,4 @@
-"""The code of one leaf: its kernel form, its text, and the PTX where IR strategies were applied."""
+"""The code of one variant: its kernel form, its text, and the PTX where IR strategies were applied."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel, Space
@@ -16,10 +16,10 @@ from metafork.ir.kernel import Kernel, Space
 class LeafCode(Struct, frozen=True):
     """``text`` is CUDA C++, or what a target prints in its place.
 
-    ``ptx`` is set where the leaf is what LLVM made of the kernel's IR (``ir`` is that IR); ``whole`` is then the PTX
-    for launches whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).
-    The CPU build runs ``text`` in both cases.  ``instances`` is the code of the leaf's instances, in order.
-    ``compiled`` is the text that is compiled at run time for any values of ``statics``, the names of parameters.
+    ``ptx`` is set where the kernel is what LLVM made of its IR (``ir`` is that IR); ``whole`` is then the PTX for
+    launches whose grid is the program's and whose offsets are short (``None``: ``ptx`` is for them too).  The CPU build
+    runs ``text`` in both cases.  ``compiled`` is the text that is compiled at run time for any values of ``statics``,
+    the names of parameters.
     """
 
     kernel: Kernel
@@ -27,7 +27,6 @@ class LeafCode(Struct, frozen=True):
     ir: str | None = None
     ptx: str | None = None
     whole: str | None = None
-    instances: tuple[LeafCode, ...] = ()
     compiled: LeafCode | None = None
     statics: tuple[str, ...] = ()
 
@@ -44,31 +43,28 @@ def argument_bytes(kernel: Kernel, numbers: int = 1) -> int:
 EMBEDDED_TARGET = "sm_75"
 """What embedded PTX is made for: the oldest GPU that CUDA 13 knows; drivers compile it for every later one."""
 
-CodeOf = Callable[[Leaf], LeafCode]
+CodeOf = Callable[[Variant], LeafCode]
 WholeGridPtx = Callable[[Kernel, Sequence[IrStrategy], str], str | None]
 
 
-def with_instances(leaf: Leaf, code_of: CodeOf) -> LeafCode:
-    """Return the code of a leaf and of its instances."""
-    return replace(code_of(leaf), instances=tuple(code_of(leaf.of(instance)) for instance in leaf.instances))
-
-
-def kernel_of(leaf: Leaf, analyses: Analyses | None = None) -> Kernel:
-    """Lower a leaf's program under the leaf's own kernel name; an instance's text tells what it knows of its blocks."""
+def kernel_of(variant: Variant, analyses: Analyses | None = None) -> Kernel:
+    """Lower a variant's program under the name of its kernel; an instance's text tells what it knows of its blocks."""
     from metafork.lowering import lowering
 
-    return replace(lowering.lower(leaf.version.program, leaf.kernel, analyses), told=leaf.static)
+    kernel = lowering.lower(variant.version.program, variant.kernel, analyses)
+    return replace(kernel, told=bool(variant.values))
 
 
-def leaf_code(leaf: Leaf, analyses: Analyses | None = None) -> LeafCode:
-    """Lower a leaf's program and print it."""
+def leaf_code(variant: Variant, analyses: Analyses | None = None) -> LeafCode:
+    """Lower a variant's program and print it."""
     from metafork.printing import cuda
 
-    kernel = kernel_of(leaf, analyses)
+    kernel = kernel_of(variant, analyses)
     text = cuda.kernel_text(kernel)
-    if not leaf.version.ir_strategies:
+    strategies = variant.version.ir_strategies
+    if not strategies:
         return LeafCode(kernel, text)
-    return LeafCode(kernel, text, *ptx_code(kernel, leaf.version.ir_strategies, EMBEDDED_TARGET, analyses))
+    return LeafCode(kernel, text, *ptx_code(kernel, strategies, EMBEDDED_TARGET, analyses))
 
 
 def ptx_code(

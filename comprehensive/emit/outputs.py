@@ -29,11 +29,11 @@ from comprehensive.emit.generation import (
 )
 from comprehensive.emit.header_file import header_file
 from comprehensive.emit.host.host_file import host_file
-from comprehensive.emit.leaf_code import CodeOf, LeafCode, with_instances
+from comprehensive.emit.leaf_code import CodeOf, LeafCode
 from comprehensive.emit.own_files import see_that_all_are_ours
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from comprehensive.emit.targets.target import Target, handles_of
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree
+from comprehensive.tree.schedule_tree import ScheduleTree, Variant
 from metafork.ir.translation_unit import TranslationUnit
 
 
@@ -74,12 +74,12 @@ def rendered_files(
     """
     if code_of is None:
 
-        def code_of(leaf: Leaf) -> LeafCode:
-            return target.leaf_code(leaf, None)
+        def code_of(variant: Variant) -> LeafCode:
+            return target.leaf_code(variant, None)
 
     unit, trees = result.unit, result.schedules
     name = unit.name
-    codes: Codes = {tree.program.name: [with_instances(leaf, code_of) for leaf in tree.leaves] for tree in trees}
+    codes: Codes = {tree.program.name: [[*map(code_of, leaf.variants)] for leaf in tree.leaves] for tree in trees}
     headers = {
         header: (runtime_include_dir() / "metafork" / header).read_text(encoding="utf-8") for header in target.headers
     }
@@ -99,7 +99,7 @@ def rendered_files(
         name, generation, target.package(name, allow_fma=allow_fma), _own_folders(unit, directory)
     )
     for leaf_codes in codes.values():
-        for code in leaf_codes:
+        for code in (code for variants in leaf_codes for code in variants):
             files |= _leaf_files(code)
     for header, text in headers.items():
         files[f"include/metafork/{header}"] = runtime_marked(header, text, runtime)
@@ -222,7 +222,7 @@ def _signals_held() -> Iterator[None]:
 
 def _remove_stale_leaves(directory: Path, stem: str, files: Collection[str]) -> None:
     """Remove leaf files of an earlier run that had more leaves; nothing else, and nothing behind a link."""
-    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(?:_instance\d+)?\.(?:mf|ll|ptx|o)")
+    pattern = re.compile(rf"{re.escape(stem)}_k\d+_leaf\d+(?:_v\d+|_instance\d+)?\.(?:mf|ll|ptx|o)")
     leaves = directory / "leaves"
     for path in () if leaves.is_symlink() else leaves.glob(f"{stem}_k*"):
         if pattern.fullmatch(path.name) and f"leaves/{path.name}" not in files:

@@ -1,4 +1,4 @@
-"""C text that chooses a leaf: the vector of values, Start, the walk of the tree, and the leaves' own limits.
+"""C text that chooses a leaf: the vector of values, Start, the walk of the tree, and the limits of variants.
 
 ``NAME_choose`` fills the vector and returns the leaf, 0 for none, -1 outside of Start and -2 where a derived value does
 not fit; ``NAME_select`` and the drop-in both use it.  Machine parameters come from ``metafork_machine``, derived
@@ -7,6 +7,7 @@ symbols are computed in the tree's order, opaque derived scalars by their C expr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import assert_never
 
@@ -17,7 +18,9 @@ from comprehensive.emit.checked_expressions import checked, int64_constant, with
 from comprehensive.emit.condition_tables import ConditionTables, TabulationError
 from comprehensive.emit.effects import Effect, Effects
 from comprehensive.emit.identifiers import c_comment, c_string
+from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.signature import Signature
+from comprehensive.systems.signs import integral
 from comprehensive.tree.document import document_of
 from comprehensive.tree.schedule_tree import (
     CounterInfo,
@@ -28,9 +31,10 @@ from comprehensive.tree.schedule_tree import (
     NoLeaf,
     ScheduleTree,
     Tree,
+    Variant,
 )
 from evaluators.counter import Measure
-from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.overwriting import Region
 from metafork.ir.program import Derived, Var, walk_expression
@@ -44,7 +48,6 @@ _MEASURES = {
 
 
 _NO_CONDITION = "{{NULL, 0}, METAFORK_AT_MOST, {NULL, 0}, NULL}"
-_NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
 
 
 class SelectText(Struct, frozen=True):
@@ -60,8 +63,10 @@ class SelectText(Struct, frozen=True):
     doubt: int
 
 
-def select_text(tree: ScheduleTree, signature: Signature, effects: Effects) -> SelectText:
-    """Return the definitions that choose a leaf of one schedule.
+def select_text(
+    tree: ScheduleTree, signature: Signature, codes: Sequence[Sequence[LeafCode]], effects: Effects
+) -> SelectText:
+    """Return the definitions that choose a leaf of one schedule, and a variant of it.
 
     Raises ``TabulationError`` or ``ComputationError`` where a condition is outside of what the runtime evaluates.
     """
@@ -84,8 +89,8 @@ def select_text(tree: ScheduleTree, signature: Signature, effects: Effects) -> S
     conditions: dict[str, int] = {}
     nodes: dict[tuple[int, int, int], int] = {}
     root = _nodes(tree.root, tables, conditions, nodes)
-    limits = [_limits(tree, leaf, tables) for leaf in tree.leaves]
-    instances = [_conditions_of_instances(leaf, tables) for leaf in tree.leaves]
+    variants = _Variants(name, tree, tables)
+    leaves = [variants.leaf(leaf, own) for leaf, own in zip(tree.leaves, codes, strict=True)]
     regions = _regions(signature, effects, tables)
     if tables.base_slot is not None:
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
@@ -98,19 +103,8 @@ def select_text(tree: ScheduleTree, signature: Signature, effects: Effects) -> S
     rows = [f"{{{row}, {accept}, {refuse}}}" for row, accept, refuse in nodes]
     lines.append("/* The tree: {condition, where it holds, where not}; a leaf, 0 for none, -1 - i for node i. */")
     lines += _table(f"static const metafork_node {name}_nodes[]", rows, "{0, 0, 0}")
-    systems: dict[tuple[str, ...], str] = {}
-    leaves = []
-    for leaf, leaf_limits, own in zip(tree.leaves, limits, instances, strict=True):
-        lines += _table(f"static const metafork_limit {name}_limits{leaf.id}[]", leaf_limits, _NO_LIMIT)
-        for system in own:
-            if system not in systems:
-                systems[system] = f"{name}_system{len(systems)}"
-                lines += _table(f"static const metafork_condition {systems[system]}[]", list(system), _NO_CONDITION)
-        rows = [f"{{{systems[system]}, {len(system)}}}" for system in own]
-        lines += _table(f"static const metafork_system {name}_instances{leaf.id}[]", rows, "") if rows else []
-        table = f"{name}_instances{leaf.id}" if rows else "NULL"
-        leaves.append(f"{{{name}_limits{leaf.id}, {len(leaf_limits)}, {table}, {len(rows)}}}")
-    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0, NULL, 0}")
+    lines += variants.lines
+    lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0}")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
     size = max(tables.size, 1)
@@ -135,6 +129,15 @@ def select_text(tree: ScheduleTree, signature: Signature, effects: Effects) -> S
         f"    if ({signature.machine} == NULL) return METAFORK_EINVAL;",
         f"    const int metafork_chosen = {name}_choose({signature.machine}, {arguments});",
         "    return metafork_chosen < 0 ? 0 : metafork_chosen;",
+        "}",
+        "",
+        f"int {variant_declaration(signature)}",
+        "{",
+        f"    int64_t metafork_v[{size}] = {{0}};",
+        f"    if ({signature.machine} == NULL || {signature.leaf} < 1 || {signature.leaf} > {len(tree.leaves)}) "
+        "return METAFORK_EINVAL;",
+        f"    if ({name}_choose({signature.machine}, {arguments}) < 0) return 0;",
+        f"    return metafork_estimated_variant(&{name}_leaves[{signature.leaf} - 1], metafork_v);",
         "}",
         "",
         f"const char *{name}_leaf_system(int {signature.leaf})",
@@ -218,6 +221,12 @@ def select_declaration(signature: Signature) -> str:
     """Return the declarator of ``NAME_select``."""
     machine = f"const metafork_machine *{signature.machine}"
     return f"{signature.name}_select({', '.join([machine, *signature.integers()])})"
+
+
+def variant_declaration(signature: Signature) -> str:
+    """Return the declarator of ``NAME_variant``."""
+    machine = f"const metafork_machine *{signature.machine}"
+    return f"{signature.name}_variant({', '.join([machine, f'int {signature.leaf}', *signature.integers()])})"
 
 
 def system_text(leaf: Leaf, order: tuple[str, ...]) -> str:
@@ -349,22 +358,55 @@ def _nodes(
             assert_never(tree)
 
 
-def _conditions_of_instances(leaf: Leaf, tables: ConditionTables) -> list[tuple[str, ...]]:
-    """Return the conditions of each instance of a leaf."""
-    return [tuple(map(tables.condition, one.system)) for one in leaf.instances]
+class _Variants:
+    """The tables of the variants of leaves; equal ones are there once."""
+
+    def __init__(self, name: str, tree: ScheduleTree, tables: ConditionTables) -> None:
+        self._name, self._tree, self._tables = name, tree, tables
+        self._known: dict[tuple[str, ...], str] = {}
+        self.lines: list[str] = []
+
+    def leaf(self, leaf: Leaf, codes: Sequence[LeafCode]) -> str:
+        """Return the row of a leaf."""
+        rows = [self._variant(one, code) for one, code in zip(leaf.variants, codes, strict=True)]
+        table = f"{self._name}_variants{leaf.id}"
+        self.lines += _table(f"static const metafork_variant {table}[]", rows, "")
+        return f"{{{table}, {len(rows)}}}"
+
+    def _variant(self, variant: Variant, code: LeafCode) -> str:
+        values = (equal(Polynomial.symbol(name), Polynomial.constant(n)) for name, n in variant.values.items())
+        counted = _limits(self._tree, variant)
+        # What a counter says is asked once, and with what the compiler used where that is known.
+        needs = (one for one in variant.limits if one not in {integral(limit) for _, limit in counted})
+        conditions = tuple(map(self._tables.condition, (*values, *needs)))
+        parts = [self._named("condition", conditions), str(len(conditions))]
+        limits = tuple(
+            f"{{{c_string(counter.name)}, {self._tables.condition(limit)}, {_MEASURES[counter.measure]}}}"
+            for counter, limit in counted
+        )
+        parts += [self._named("limit", limits), str(len(limits))]
+        return f"{{{', '.join([*parts, str(code.compiled is not None).lower()])}}}"
+
+    def _named(self, what: str, rows: tuple[str, ...]) -> str:
+        """Return the name of a table of ``metafork_condition`` or ``metafork_limit``."""
+        if not rows:
+            return "NULL"
+        if rows not in self._known:
+            self._known[rows] = f"{self._name}_{what}s{len(self._known)}"
+            self.lines += _table(f"static const metafork_{what} {self._known[rows]}[]", list(rows), "")
+        return self._known[rows]
 
 
-def _limits(tree: ScheduleTree, leaf: Leaf, tables: ConditionTables) -> list[str]:
-    """Return the ``value <= limit`` of each resource counter of a leaf."""
-    rows = []
+def _limits(tree: ScheduleTree, variant: Variant) -> list[tuple[CounterInfo, Constraint]]:
+    """Return the ``value <= limit`` of each resource counter of a variant."""
+    found = []
     for counter in tree.counters:
-        value = leaf.counters.get(counter.name)
+        value = variant.counters.get(counter.name)
         if counter.kind != "resource" or value is None:
             continue
         if counter.limit in tree.fixed:
             limit = Polynomial.constant(tree.fixed[counter.limit])
         else:
             limit = Polynomial.symbol(counter.limit)
-        condition = tables.condition(at_most(value.numerator, limit * value.denominator))
-        rows.append(f"{{{c_string(counter.name)}, {condition}, {_MEASURES[counter.measure]}}}")
-    return rows
+        found.append((counter, at_most(value.numerator, limit * value.denominator)))
+    return found

@@ -38,6 +38,7 @@ class Signature(Struct, frozen=True):
     arrays: Mapping[str, str]
     machine: str
     leaf: str
+    variant: str
     stream: str
     written: frozenset[str]
     moved: tuple[Array, ...]
@@ -96,7 +97,7 @@ def signature_of(program: Program) -> Signature:
     moved = host_arrays(program)
     arrays = safe_identifiers([f"d_{array.name}" for array in moved], scalars.values())
     taken = {*scalars.values(), *arrays.values()}
-    own = safe_identifiers(["m", "leaf", "stream"], taken)
+    own = safe_identifiers(["m", "leaf", "variant", "stream"], taken)
     return Signature(
         program=program,
         parameters={name: scalars[name] for name in parameters},
@@ -104,6 +105,7 @@ def signature_of(program: Program) -> Signature:
         arrays={array.name: arrays[f"d_{array.name}"] for array in moved},
         machine=own["m"],
         leaf=own["leaf"],
+        variant=own["variant"],
         stream=own["stream"],
         written=_with_wholes(program, written_arrays(program)),
         moved=moved,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from comprehensive.systems.points import Number
 from comprehensive.systems.signs import Signs
 from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import AS_WRITTEN, CounterInfo, Leaf, ScheduleTree, Tree, has_values
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
@@ -19,37 +19,45 @@ from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
 
 
-class InstanceDocument(Struct, frozen=True):
-    """An instance as ``Instance`` has it, without its program."""
+class VariantDocument(Struct, frozen=True):
+    """A variant as ``Variant`` has it, without its program."""
 
     number: int
-    values: Mapping[str, int]
     kernel: str
-    counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
-    system: System = ()
-
-
-class LeafDocument(Struct, frozen=True):
-    """A leaf as ``Leaf`` has it, without its program."""
-
-    id: int
-    systems: tuple[System, ...]
-    strategies: tuple[str, ...]
-    trace: tuple[str, ...]
-    kernel: str
-    counters: Mapping[str, CounterValue]
-    witness: Mapping[str, Number] | None = None
+    strategies: tuple[str, ...] = ()
     effects: tuple[str, ...] | None = None
-    instances: tuple[InstanceDocument, ...] = ()
+    counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
+    limits: System = ()
+    values: Mapping[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def title(self) -> str:
-        """What the leaf is called wherever people read of it: by what it does, or by its strategies if it is old."""
-        return ", ".join(self.strategies if self.effects is None else self.effects) or AS_WRITTEN
+        """What it is called wherever people read of it: by what it does, or by its strategies if it is old."""
+        return title_of(self.strategies if self.effects is None else self.effects)
 
-    def instance_at(self, point: Mapping[str, Number]) -> InstanceDocument | None:
-        """Return the instance for the values of a point, which runs where its system holds; ``None``: there is none."""
-        return next((one for one in self.instances if has_values(one.values, point)), None)
+
+class LeafDocument(Struct, frozen=True):
+    """A leaf as ``Leaf`` has it, without its programs."""
+
+    id: int
+    systems: tuple[System, ...]
+    trace: tuple[str, ...]
+    variants: tuple[VariantDocument, ...]
+    witness: Mapping[str, Number] | None = None
+
+    @property
+    def own(self) -> VariantDocument:
+        """The variant without limits."""
+        return self.variants[-1]
+
+    @property
+    def title(self) -> str:
+        """What the leaf is called wherever people read of it."""
+        return self.own.title
+
+    def title_of(self, variant: VariantDocument) -> str:
+        """Return what is said of a variant beside what is said of the leaf."""
+        return variant_title(variant.values, variant.effects or (), self.own.effects or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +148,12 @@ def _leaf_document(leaf: Leaf) -> LeafDocument:
     return LeafDocument(
         id=leaf.id,
         systems=leaf.systems,
-        strategies=leaf.strategies,
         trace=leaf.trace,
-        kernel=leaf.kernel,
-        counters=leaf.counters,
-        witness=leaf.witness,
-        effects=leaf.effects,
-        instances=tuple(
-            InstanceDocument(one.number, one.values, one.kernel, one.counters, one.system) for one in leaf.instances
+        variants=tuple(
+            VariantDocument(one.number, one.kernel, one.strategies, one.effects, one.counters, one.limits, one.values)
+            for one in leaf.variants
         ),
+        witness=leaf.witness,
     )
 
 

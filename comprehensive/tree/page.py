@@ -1,8 +1,8 @@
 """``report.html``: the trees of a file as one page without outside resources, for a browser.
 
-The tree folds and can be searched; a leaf shows its conditions, counters, instances, MetaFork source and CUDA; numbers
-for the machine and the parameters light up the way to the leaf that ``metafork select`` would choose, and name the
-instance.  The page carries the
+The tree folds and can be searched; a leaf shows its conditions and its variants with their limits, counters, MetaFork
+source and CUDA; numbers for the machine and the parameters light up the way to the leaf that ``metafork select`` would
+choose, and name the variant.  The page carries the
 conditions as exact polynomials, and ``assets/walk.js`` walks them with integers of any size.
 
 What comes from the input goes into the page as JSON that holds no ``<``, and from there into text nodes only; the
@@ -21,7 +21,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.render import escape
 from comprehensive.tree.schedule_tree import (
     CounterInfo,
@@ -31,7 +31,6 @@ from comprehensive.tree.schedule_tree import (
     NoLeaf,
     ScheduleTree,
     Tree,
-    values_text,
 )
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
@@ -105,7 +104,7 @@ def _schedule(schedule: ScheduleDocument, sources: Mapping[str, LeafSource]) -> 
         "start": [_constraint(schedule, constraint) for constraint in schedule.start],
         "strategies": schedule.strategies,
         "root": _tree(schedule, schedule.root),
-        "leaves": [_leaf(schedule, leaf, sources.get(leaf.kernel)) for leaf in schedule.leaves],
+        "leaves": [_leaf(schedule, leaf, sources) for leaf in schedule.leaves],
         "complete": schedule.complete,
     }
 
@@ -158,12 +157,25 @@ def _tree(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
             }
 
 
-def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, source: LeafSource | None) -> dict[str, Any]:
+def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, sources: Mapping[str, LeafSource]) -> dict[str, Any]:
     return {
         "id": leaf.id,
         "title": leaf.title,
-        "kernel": leaf.kernel,
         "systems": [[_constraint(schedule, constraint) for constraint in system] for system in leaf.systems],
+        "witness": None if leaf.witness is None else [[name, str(number)] for name, number in leaf.witness.items()],
+        "variants": [_variant(schedule, leaf.title_of(one), one, sources.get(one.kernel)) for one in leaf.variants],
+    }
+
+
+def _variant(
+    schedule: ScheduleDocument, title: str, variant: VariantDocument, source: LeafSource | None
+) -> dict[str, Any]:
+    return {
+        "number": variant.number,
+        "title": title,
+        "kernel": variant.kernel,
+        "values": [[name, str(value)] for name, value in variant.values.items()],
+        "limits": [_constraint(schedule, constraint) for constraint in variant.limits],
         "counters": [
             {
                 "name": name,
@@ -171,21 +183,8 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, source: LeafSource | N
                 "numerator": _polynomial(value.numerator),
                 "denominator": _polynomial(value.denominator),
             }
-            for name, value in leaf.counters.items()
+            for name, value in variant.counters.items()
         ],
-        "instances": [_instance(schedule, one) for one in leaf.instances],
-        "witness": None if leaf.witness is None else [[name, str(number)] for name, number in leaf.witness.items()],
         "metafork": None if source is None else source.metafork,
         "cuda": None if source is None else source.cuda,
-    }
-
-
-def _instance(schedule: ScheduleDocument, instance: InstanceDocument) -> dict[str, Any]:
-    return {
-        "number": instance.number,
-        "kernel": instance.kernel,
-        "text": values_text(instance.values),
-        "values": [[name, str(value)] for name, value in instance.values.items()],
-        "counters": [[name, schedule.value_text(value)] for name, value in instance.counters.items()],
-        "system": [_constraint(schedule, constraint) for constraint in instance.system],
     }

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from comprehensive.systems.systems import System
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 MOST_DRAWN = 300
@@ -296,7 +296,7 @@ class _Drawing:
         self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')
 
     def _leaf(self, leaf: LeafDocument) -> str:
-        rows = [_row(f"<b>leaf {leaf.id}: {escape(leaf.kernel)}</b>")]
+        rows = [_row(f"<b>leaf {leaf.id}</b>")]
         for index, system in enumerate(leaf.systems[:SHOWN]):
             if index:
                 rows.append(_row("<i>or</i>"))
@@ -304,7 +304,15 @@ class _Drawing:
         if len(leaf.systems) > SHOWN:
             rows.append(_row(f"<i>or {len(leaf.systems) - SHOWN} more</i>"))
         rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(leaf.title, WIDTH)]
+        rows += [row for one in leaf.variants[:-1] if not one.values for row in self._variant(leaf, one)]
         return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'
+
+    def _variant(self, leaf: LeafDocument, variant: VariantDocument) -> list[str]:
+        """Say what goes before the leaf's own variant, and where."""
+        title = textwrap.wrap(f"with {leaf.title_of(variant)}", WIDTH)
+        return [_row(f"<i>{escape(line)}</i>") for line in title] + [
+            _row(line) for limit in variant.limits for line in _wrapped(f"  if {self._schedule.text(limit)}")
+        ]
 
     def _system(self, system: System) -> list[str]:
         if not system:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.remarks import as_list
 from comprehensive.tree.schedule_tree import (
     ESTIMATED,
@@ -16,7 +16,6 @@ from comprehensive.tree.schedule_tree import (
     ScheduleTree,
     Statistics,
     Tree,
-    values_text,
 )
 from metafork.algebra.polynomial import Constraint
 from metafork.ir.translation_unit import Promise, StatedOrder
@@ -107,6 +106,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     lines += ["", "Outside these conditions the serial code runs.", "", "### Leaves, in order of preference", ""]
     order = [sentence for subject, sentence in tree.notes if subject == ORDER]
     lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
+    lines += ["Of a leaf the first variant runs whose limits hold.", ""] if schedule.leaves else []
     for leaf in schedule.leaves:
         lines += _leaf(schedule, leaf, compiled)
     if not schedule.leaves:
@@ -121,28 +121,30 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
 
 def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str, str]) -> list[str]:
     signs = "".join(f"({sign})" for sign in leaf.trace)
-    lines = [
-        f"**Leaf {leaf.id}**, `{leaf.kernel}`: {leaf.title}",
-        "",
-        f"- strategies {_code(leaf.strategies)}; trace {signs or '-'}",
-    ]
-    units = {counter.name: counter.unit for counter in schedule.counters}
+    lines = [f"**Leaf {leaf.id}**: {leaf.title}", "", f"- trace {signs or '-'}"]
     lines += [f"- when {_conditions(schedule, system) or 'always'}" for system in leaf.systems]
-    for name, value in leaf.counters.items():
-        unit = units.get(name)
-        sampled = f" (sampled: {value.sampled})" if value.sampled else ""
-        lines.append(f"- {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
-    lines += [f"- {compiled[leaf.kernel]}"] if leaf.kernel in compiled else []
-    for one in leaf.instances:
-        counted = "".join(f"; {name} `{schedule.value_text(value)}`" for name, value in one.counters.items())
-        needs = f" and {_conditions(schedule, one.system)}" if one.system else ""
-        lines.append(f"- instance {one.number}, `{one.kernel}`: when `{values_text(one.values)}`{needs}{counted}")
-        lines += [f"  - {compiled[one.kernel]}"] if one.kernel in compiled else []
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:
         lines.append("- no integer example was found; the conditions were not shown to be contradictory either")
+    for variant in leaf.variants:
+        lines += _variant(schedule, leaf, variant, compiled)
     return [*lines, ""]
+
+
+def _variant(
+    schedule: ScheduleDocument, leaf: LeafDocument, variant: VariantDocument, compiled: Mapping[str, str]
+) -> list[str]:
+    needs = f", where {_conditions(schedule, variant.limits)}" if variant.limits else ""
+    title = leaf.title_of(variant) if variant is not leaf.own else "as the leaf says"
+    lines = [f"- variant {variant.number}, `{variant.kernel}`: {title}{needs}"]
+    lines += [f"  - strategies {_code(variant.strategies)}"] if variant.strategies else []
+    units = {counter.name: counter.unit for counter in schedule.counters}
+    for name, value in variant.counters.items():
+        unit = units.get(name)
+        sampled = f" (sampled: {value.sampled})" if value.sampled else ""
+        lines.append(f"  - {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
+    return [*lines, *([f"  - {compiled[variant.kernel]}"] if variant.kernel in compiled else [])]
 
 
 def _conditions(schedule: ScheduleDocument, system: Iterable[Constraint]) -> str:

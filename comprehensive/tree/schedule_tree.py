@@ -65,19 +65,23 @@ class Node(Struct, frozen=True):
 Tree = Node | LeafReference | NoLeaf | Inconsistent
 
 
-class Instance(Struct, frozen=True):
-    """A kernel of a leaf for values of its static parameters; ``number`` is its place in the leaf, from 1.
+class Variant(Struct, frozen=True):
+    """A kernel of a leaf: a version of the program with the leaf's meaning, and when it may run.
 
-    ``counters`` are the registers that it is estimated to take, where the tree counts them.  It runs where ``system``
-    holds too: these are within the machine's limits.
+    ``number`` is its place in the leaf, from 1.  It runs where ``limits`` hold too, and where parameters have its
+    ``values``, which it is compiled for: it is an *instance* then.  ``strategies`` were applied in that order, and
+    ``effects`` say what the version is like in the end (``x in shared memory``), empty where it is as written.
+    ``counters`` maps a counter's name to its value on the version.
     """
 
     number: int
-    values: Mapping[str, int]
-    version: Version
     kernel: str
+    version: Version
+    strategies: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
     counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
-    system: tuple[Constraint, ...] = ()
+    limits: tuple[Constraint, ...] = ()
+    values: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 def has_values(values: Mapping[str, int], point: Mapping[str, int | Fraction]) -> bool:
@@ -96,41 +100,74 @@ def listed_text(listed: Sequence[tuple[str, Sequence[int]]]) -> str:
 
 
 class Leaf(Struct, frozen=True):
-    """One leaf: a version of the program and the systems under which it is chosen.
+    """One leaf: the systems under which it is chosen, and its variants, in order of preference.
 
-    ``systems`` are displayed systems, irredundant within Start; ``strategies`` were applied in that order, and
-    ``effects`` say what the leaf is like in the end (``x in shared memory``), empty where it is as written; ``trace``
-    uses the paper's abbreviations (section 5); ``counters`` maps a counter's name to its value on this version;
+    The first variant runs whose limits hold.  The last one is the version that the case discussion came to: it has no
+    limits, and what is said of the leaf (its ``version``, ``counters``, ``title``) is said of it.
+    ``systems`` are displayed systems, irredundant within Start; ``trace`` uses the paper's abbreviations (section 5);
     ``witness`` is an integer point of the first system (targets of performance counters may be fractions), ``None``
-    where none was found.  ``instances`` are compiled beside the leaf's kernel, the dynamic instance, and run in its
-    place where the arguments have their values.
+    where none was found.
     """
 
     id: int
-    version: Version
     systems: tuple[tuple[Constraint, ...], ...]
-    strategies: tuple[str, ...]
     trace: tuple[str, ...]
-    kernel: str
-    counters: Mapping[str, CounterValue]
+    variants: tuple[Variant, ...]
     witness: Mapping[str, int | Fraction] | None = None
-    effects: tuple[str, ...] = ()
-    instances: tuple[Instance, ...] = ()
-    static: bool = False
+
+    @property
+    def own(self) -> Variant:
+        """The variant without limits."""
+        return self.variants[-1]
+
+    @property
+    def instances(self) -> tuple[Variant, ...]:
+        """The variants for values of static parameters."""
+        return tuple(one for one in self.variants if one.values)
+
+    @property
+    def version(self) -> Version:
+        """The version that the case discussion came to."""
+        return self.own.version
+
+    @property
+    def counters(self) -> Mapping[str, CounterValue]:
+        """The values of counters on that version."""
+        return self.own.counters
+
+    @property
+    def kernel(self) -> str:
+        """The name of its kernel."""
+        return self.own.kernel
 
     @property
     def title(self) -> str:
         """What the leaf does, in words."""
-        return ", ".join(self.effects) or AS_WRITTEN
+        return title_of(self.own.effects)
 
     @property
     def name(self) -> str:
         """What the leaf is called in a sentence."""
         return leaf_name(self.id, self.title)
 
-    def of(self, instance: Instance) -> Leaf:
-        """Return an instance in the form of a leaf (``static``), for whoever makes code."""
-        return replace(self, version=instance.version, kernel=instance.kernel, instances=(), static=True)
+
+def numbered(stem: str, variants: Sequence[Variant]) -> tuple[Variant, ...]:
+    """Return variants with their places and the names of their kernels; the last one has that of the leaf, ``stem``."""
+    *others, own = variants
+    named = (replace(one, number=number, kernel=f"{stem}_v{number}") for number, one in enumerate(others, 1))
+    return (*named, replace(own, number=len(variants), kernel=stem))
+
+
+def title_of(effects: Sequence[str]) -> str:
+    """Return what a version does, in words."""
+    return ", ".join(effects) or AS_WRITTEN
+
+
+def variant_title(values: Mapping[str, int], effects: Sequence[str], own: Sequence[str]) -> str:
+    """Return what a variant is compiled for, or what it does that the leaf's own one, of other effects, does not."""
+    if values:
+        return f"for {values_text(values)}"
+    return title_of([one for one in effects if one not in own] or effects)
 
 
 def leaf_name(number: int, title: str) -> str:

@@ -12,8 +12,8 @@ from fractions import Fraction
 from msgspec import Struct, field
 
 from comprehensive.systems.points import Number
-from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, VariantDocument
+from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, has_values
 from metafork.algebra.polynomial import Constraint
 
 
@@ -35,9 +35,9 @@ class Selection(Struct, frozen=True):
 
     ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
     for every other leaf what fails in that of its systems which comes closest; ``estimates`` are the values of the
-    chosen leaf's counters; ``derived`` the values of derived symbols.  ``instance`` is the kernel for these values
-    of static parameters, which runs in place of the leaf's own where it fits as compiled too; where conditions of its
-    own fail, it is ``passed_over``, and ``missed`` are these.
+    chosen variant's counters; ``derived`` the values of derived symbols.  ``variant`` is the first of the leaf's that
+    these values and its limits admit, and that runs where it fits as compiled too; ``passed_over`` are those before it
+    that have no other values, with the limits that fail.
     """
 
     leaf: int
@@ -46,9 +46,8 @@ class Selection(Struct, frozen=True):
     violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict)
     estimates: Mapping[str, Number] = field(default_factory=dict)
     derived: Mapping[str, Number] = field(default_factory=dict)
-    instance: InstanceDocument | None = None
-    passed_over: InstanceDocument | None = None
-    missed: tuple[Violation, ...] = ()
+    variant: VariantDocument | None = None
+    passed_over: tuple[tuple[VariantDocument, tuple[Violation, ...]], ...] = ()
 
 
 class MissingValueError(ValueError):
@@ -87,17 +86,22 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         tree = tree.accept if tree.condition.holds(point) else tree.refuse
     chosen = tree.leaf if isinstance(tree, LeafReference) else 0
     violated = {leaf.id: _closest(schedule, leaf, point) for leaf in schedule.leaves if leaf.id != chosen}
-    estimates: dict[str, Number] = {}
-    if chosen:
-        for name, value in schedule.leaves[chosen - 1].counters.items():
-            divisor = value.denominator.evaluate(point)
-            if divisor:
-                estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
     region = tree.reason if isinstance(tree, NoLeaf) else ""
-    instance = schedule.leaves[chosen - 1].instance_at(point) if chosen else None
-    missed = () if instance is None else _violations(schedule, instance.system, point)
-    taken, passed_over = (None, instance) if missed else (instance, None)
-    return Selection(chosen, (), region, violated, estimates, derived, taken, passed_over, missed)
+    if not chosen:
+        return Selection(chosen, (), region, violated, derived=derived)
+    passed_over = []
+    for variant in schedule.leaves[chosen - 1].variants:
+        missed = _violations(schedule, variant.limits, point)
+        if has_values(variant.values, point) and not missed:
+            break
+        if has_values(variant.values, point):
+            passed_over.append((variant, missed))
+    estimates: dict[str, Number] = {}
+    for name, value in variant.counters.items():
+        divisor = value.denominator.evaluate(point)
+        if divisor:
+            estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
+    return Selection(chosen, (), region, violated, estimates, derived, variant, tuple(passed_over))
 
 
 def _closest(schedule: ScheduleDocument, leaf: LeafDocument, point: Mapping[str, Number]) -> tuple[Violation, ...]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from comprehensive.systems.points import Number
-from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 FORMAT = "metafork-tree"
-VERSION = 2
-"""The newest version: a document without instances is written in version 1, which has none."""
+VERSION = 3
+"""The newest version; of the older ones a leaf has a kernel, and beside it instances (since version 2)."""
 SCHEMA = Path(__file__).parents[1] / "schema" / "tree.schema.json"
 
 INCONSISTENT = "inconsistent"
@@ -30,10 +30,9 @@ def dumps(document: TreeDocument) -> str:
 
 def to_json(document: TreeDocument) -> dict[str, Any]:
     """Return a document as JSON values."""
-    instances = any(leaf.instances for schedule in document.schedules for leaf in schedule.leaves)
     return {
         "format": FORMAT,
-        "version": VERSION if instances else 1,
+        "version": VERSION,
         "source": document.source,
         "schedules": [_schedule_to_json(schedule) for schedule in document.schedules],
     }
@@ -101,31 +100,26 @@ def _tree_to_json(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
 
 
 def _leaf_to_json(schedule: ScheduleDocument, leaf: LeafDocument) -> dict[str, Any]:
-    sampled = {name: v.sampled for name, v in leaf.counters.items() if v.sampled}
-    effects = {} if leaf.effects is None else {"effects": list(leaf.effects)}
-    result: dict[str, Any] = {
+    return {
         "id": leaf.id,
         "systems": [[schedule.text(constraint) for constraint in system] for system in leaf.systems],
-        "strategies": list(leaf.strategies),
-        **effects,
         "trace": list(leaf.trace),
-        "kernel": leaf.kernel,
-        "counters": {name: schedule.value_text(v) for name, v in leaf.counters.items()},
-        **({"sampled": sampled} if sampled else {}),
         "witness": None if leaf.witness is None else {name: _number(n) for name, n in leaf.witness.items()},
+        "variants": [_variant_to_json(schedule, one) for one in leaf.variants],
     }
-    if leaf.instances:
-        result["instances"] = [_instance_to_json(schedule, one) for one in leaf.instances]
-    return result
 
 
-def _instance_to_json(schedule: ScheduleDocument, instance: InstanceDocument) -> dict[str, Any]:
-    result: dict[str, Any] = {"kernel": instance.kernel, "values": dict(instance.values)}
-    if instance.counters:
-        result["counters"] = {name: schedule.value_text(value) for name, value in instance.counters.items()}
-    if instance.system:
-        result["system"] = [schedule.text(constraint) for constraint in instance.system]
-    return result
+def _variant_to_json(schedule: ScheduleDocument, variant: VariantDocument) -> dict[str, Any]:
+    sampled = {name: value.sampled for name, value in variant.counters.items() if value.sampled}
+    return {
+        "kernel": variant.kernel,
+        **({"values": dict(variant.values)} if variant.values else {}),
+        "strategies": list(variant.strategies),
+        **({} if variant.effects is None else {"effects": list(variant.effects)}),
+        "limits": [schedule.text(constraint) for constraint in variant.limits],
+        "counters": {name: schedule.value_text(value) for name, value in variant.counters.items()},
+        **({"sampled": sampled} if sampled else {}),
+    }
 
 
 def _number(number: Number) -> int | str:

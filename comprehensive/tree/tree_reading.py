@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
-from comprehensive.tree.document import InstanceDocument, LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
 from comprehensive.tree.tree_fields import TreeFormatError, Value, parsed
 from comprehensive.tree.tree_json import FORMAT, INCONSISTENT, VERSION
@@ -36,7 +36,7 @@ def from_json(data: Any) -> TreeDocument:
     if not value.has("format") or value["format"].raw != FORMAT:
         raise TreeFormatError(f'not a decision tree: "format" is not "{FORMAT}"')
     version = value["version"]
-    if version.raw not in (1, VERSION) or isinstance(version.raw, (bool, float)):
+    if version.raw not in range(1, VERSION + 1) or isinstance(version.raw, (bool, float)):
         raise version.fault(f"this version of {FORMAT} is not read here, only 1 to {VERSION}")
     schedules = tuple(_schedule(entry) for entry in value["schedules"].elements())
     return TreeDocument(value["source"].text(), schedules)
@@ -167,36 +167,69 @@ def _leaf(data: Value, number: int, symbols: set[str], program: Sequence[str]) -
     systems = data["systems"]
     if not systems.elements():
         raise systems.fault("a leaf has at least one system")
-    witness, samples = data["witness"], data.get("sampled")
+    variants = data.get("variants")
+    witness = data["witness"]
     return LeafDocument(
         number,
         tuple(_system(system, symbols) for system in systems.elements()),
-        data["strategies"].texts(),
         data["trace"].texts(),
-        data["kernel"].name(),
-        {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()},
+        _older_variants(data, symbols, program) if variants is None else _variants(variants, symbols, program),
         None if witness.raw is None else {name: n.number() for name, n in witness.items()},
-        data["effects"].texts() if data.get("effects") is not None else None,
-        _instances(data.get("instances"), program, symbols),
     )
 
 
-def _instances(data: Value | None, program: Sequence[str], symbols: set[str]) -> tuple[InstanceDocument, ...]:
-    if data is None:
-        return ()
-    instances = []
-    for number, entry in enumerate(data.elements(), 1):
-        values = {name: static.integer(1) for name, static in entry["values"].items()}
-        if not values:
-            raise entry["values"].fault("an instance has at least one value")
-        for name in values:
-            if name not in program:
-                raise entry["values"].fault(f"{name[:40]!r} is no program parameter")
-        given, system = entry.get("counters"), entry.get("system")
-        counters = {} if given is None else {name: _value(text, symbols, None) for name, text in given.items()}
-        conditions = () if system is None else _system(system, symbols)
-        instances.append(InstanceDocument(number, values, entry["kernel"].name(), counters, conditions))
-    return tuple(instances)
+def _variants(data: Value, symbols: set[str], program: Sequence[str]) -> tuple[VariantDocument, ...]:
+    entries = data.elements()
+    variants = tuple(_variant(entry, number, symbols, program) for number, entry in enumerate(entries, 1))
+    if not variants or variants[-1].values or variants[-1].limits:
+        raise data.fault("the last variant has neither values nor limits")
+    return variants
+
+
+def _variant(data: Value, number: int, symbols: set[str], program: Sequence[str]) -> VariantDocument:
+    values = data.get("values")
+    return VariantDocument(
+        number,
+        data["kernel"].name(),
+        data["strategies"].texts(),
+        _effects(data),
+        _counters(data, symbols),
+        _system(data["limits"], symbols),
+        {} if values is None else _values(values, program),
+    )
+
+
+def _older_variants(data: Value, symbols: set[str], program: Sequence[str]) -> tuple[VariantDocument, ...]:
+    """Return the variants of a leaf of version 1 or 2: its instances, of which less was said, and its own kernel."""
+    variants = []
+    instances = data.get("instances")
+    for number, entry in enumerate([] if instances is None else instances.elements(), 1):
+        values = _values(entry["values"], program)
+        counters = _counters(entry, symbols) if entry.has("counters") else {}
+        limits = _system(entry["system"], symbols) if entry.has("system") else ()
+        variants.append(VariantDocument(number, entry["kernel"].name(), (), (), counters, limits, values))
+    own = data["kernel"].name(), data["strategies"].texts(), _effects(data), _counters(data, symbols)
+    return (*variants, VariantDocument(len(variants) + 1, *own))
+
+
+def _effects(data: Value) -> tuple[str, ...] | None:
+    effects = data.get("effects")
+    return None if effects is None else effects.texts()
+
+
+def _counters(data: Value, symbols: set[str]) -> dict[str, CounterValue]:
+    samples = data.get("sampled")
+    return {name: _value(text, symbols, samples and samples.get(name)) for name, text in data["counters"].items()}
+
+
+def _values(data: Value, program: Sequence[str]) -> dict[str, int]:
+    values = {name: static.integer(1) for name, static in data.items()}
+    if not values:
+        raise data.fault("an instance has at least one value")
+    for name in values:
+        if name not in program:
+            raise data.fault(f"{name[:40]!r} is no program parameter")
+    return values
 
 
 def _system(data: Value, symbols: set[str]) -> tuple[Constraint, ...]:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from comprehensive.verification.builds import BuildError, plain_code
 from comprehensive.verification.engine import Options, verify
-from comprehensive.verification.result import Failure, LeafResult, Verification
+from comprehensive.verification.result import Failure, VariantResult, Verification
 
-__all__ = ["BuildError", "Failure", "LeafResult", "Options", "Verification", "plain_code", "verify"]
+__all__ = ["BuildError", "Failure", "Options", "VariantResult", "Verification", "plain_code", "verify"]

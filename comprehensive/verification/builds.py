@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
     CONTRACT_PREFIX,
@@ -49,37 +49,37 @@ CPU = ("-DMETAFORK_CPU", "-DMETAFORK_CHECK")
 LIBRARY = tuple(f"-fno-builtin-{name}" for name in sorted(INEXACT))
 """Kernels and reference are compiled at two levels: neither makes `v * v` of `pow(v, 2)`, which has other last bits."""
 
-CodeOf = Callable[[Leaf], LeafCode]
+CodeOf = Callable[[Variant], LeafCode]
 
 
 class BuildError(Exception):
     """A compiler did not accept a generated file, or there is none; the message holds the first lines it said."""
 
 
-def plain_code(leaf: Leaf) -> LeafCode:
-    """Return the code that the CPU build runs: the text of the leaf's program, whatever LLVM made of it."""
-    kernel = kernel_of(leaf)
+def plain_code(variant: Variant) -> LeafCode:
+    """Return the code that the CPU build runs: the text of the variant's program, whatever LLVM made of it."""
+    kernel = kernel_of(variant)
     return LeafCode(kernel, kernel_text(kernel))
 
 
 def raced_code_of(code_of: CodeOf) -> CodeOf:
     """Return the same kernels with their accesses told."""
 
-    def raced_code(leaf: Leaf) -> LeafCode:
-        kernel = code_of(leaf).kernel
+    def raced_code(variant: Variant) -> LeafCode:
+        kernel = code_of(variant).kernel
         return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(instrumented(kernel)))
 
     return raced_code
 
 
 class Launch(NamedTuple):
-    """A launch as the dispatcher traced it; ``instance`` is 0 where the leaf's dynamic kernel ran."""
+    """A launch as the dispatcher traced it."""
 
     schedule: str
     leaf: int
     parameters: dict[str, int]
     shared_bytes: int
-    instance: int
+    variant: int
 
 
 Seconds = Callable[[], float]
@@ -286,7 +286,7 @@ _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _SERIAL = re.compile(r"^metafork: (.*); the serial code runs$", re.MULTILINE)
 _LAUNCH = re.compile(
     r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)"
-    r"(?: registers=\d+)?(?: large)?(?: instance=(\d+))?",
+    r"(?: registers=\d+)?(?: large)?(?: variant=(\d+))?",
     re.MULTILINE,
 )
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, values_text
+from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from comprehensive.verification.builds import Build, BuildError, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.device import CLOSE, DeviceBuild
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
@@ -31,7 +31,7 @@ from comprehensive.verification.optimality import optimality_notes
 from comprehensive.verification.point_choice import chosen_points
 from comprehensive.verification.points import Point, Points, compiled
 from comprehensive.verification.registers import registers_by_target
-from comprehensive.verification.result import DEVICE, Failure, LeafResult, Verification
+from comprehensive.verification.result import DEVICE, VariantResult, Verification
 from comprehensive.verification.second_opinion import sympy_check
 from comprehensive.verification.translation.translation import validations
 from evaluators.counter import Measure, NotKnown
@@ -127,10 +127,10 @@ def verify(
 
 
 class _Job(Struct):
-    """A point to run: the schedule's tree, the row of its leaf, and the line for the driver."""
+    """A point to run: the schedule's tree, the row of its variant, and the line for the driver."""
 
     tree: ScheduleTree
-    row: LeafResult
+    row: VariantResult
     point: Point
     line: str
 
@@ -147,15 +147,17 @@ class _Run(Struct):
 
     def run(self, directory: Path | None) -> Verification:
         functions = self._drivable()
-        rows: dict[tuple[str, int], LeafResult] = {}
+        rows: dict[tuple[str, int, int], VariantResult] = {}
         jobs: dict[str, list[_Job]] = {function.name: [] for function in functions}
         for number, tree in enumerate(self.result.schedules):
             name = tree.program.name
             for leaf in tree.leaves:
-                row = LeafResult(name, leaf.id, leaf.kernel, leaf.strategies, leaf.title)
-                row.instances = {one.number: 0 for one in leaf.instances}
-                rows[name, leaf.id] = row
-                self.found.leaves.append(row)
+                for one in leaf.variants:
+                    title = "" if one is leaf.own else variant_title(one.values, one.effects, leaf.own.effects)
+                    row = VariantResult(name, leaf.id, one.number, one.kernel, one.strategies, leaf.title, title)
+                    row.for_values = bool(one.values)
+                    rows[name, leaf.id, one.number] = row
+                    self.found.rows.append(row)
             self.progress("guards", number, len(self.result.schedules))
             finder = Points(tree, self.options.seed)
             points = chosen_points(finder, self.options.points, TRIES)
@@ -172,18 +174,18 @@ class _Run(Struct):
             self.found.refute(name, checks)
             self._dataflow(tree, rows)
             function = next((f for f in functions if f.name == tree.program.function), None)
-            for leaf in tree.leaves:
-                row = rows[name, leaf.id]
+            for key, own in points.items():
+                row = rows[name, *key]
                 if function is None:
                     row.not_run = "no driver calls its function"
                     continue
-                for point in points[leaf.id]:
+                for point in own:
                     jobs[function.name].append(_Job(tree, row, point, self._line(function, point)))
-                place = f"{name} {self.found.leaf_named(name, leaf.id)}"
-                if not points[leaf.id]:
+                place = f"{name} {row.name}"
+                if not own:
                     row.not_run = "no point was found that is small enough to run"
                     self.found.notes.append(f"{place}: {row.not_run}; it was not run")
-                elif not any(point.walks for point in points[leaf.id]):
+                elif not row.for_values and not any(point.walks for point in own):
                     self.found.notes.append(f"{place}: no point was found at which a block walks the grid")
         if functions:
             with _directory(directory) as where:
@@ -207,18 +209,16 @@ class _Run(Struct):
             self._registers(target)
         return self.found
 
-    def _dataflow(self, tree: ScheduleTree, rows: dict[tuple[str, int], LeafResult]) -> None:
+    def _dataflow(self, tree: ScheduleTree, rows: dict[tuple[str, int, int], VariantResult]) -> None:
         seconds = min(self.options.dataflow_seconds, self.remaining())
         if seconds <= 0:
             return
         self.progress("dataflow", 0, 1)
-        for leaf, validation in validations(tree, seconds=seconds).items():
-            rows[tree.program.name, leaf].dataflow = validation
+        for key, validation in validations(tree, seconds=seconds).items():
+            row = rows[tree.program.name, *key]
+            row.dataflow = validation
             if validation.verdict is Verdict.NO:
-                row = rows[tree.program.name, leaf]
-                self.found.failures.append(
-                    Failure("dataflow", row.schedule, leaf, "", validation.detail, row.strategies, row.title)
-                )
+                self.found.failures.append(row.failure("dataflow", "", validation.detail))
 
     def _drivable(self) -> list[Function]:
         functions = []
@@ -337,33 +337,24 @@ class _Run(Struct):
         return True
 
     def _judge_launch(self, job: _Job, launch: Launch) -> None:
-        leaf = job.tree.leaves[launch.leaf - 1]
-        if leaf.instances:
-            self._judge_instance(job, launch)
-        if launch.instance:
-            job.row.instances[launch.instance] = job.row.instances.get(launch.instance, 0) + 1
-            leaf = leaf.of(leaf.instances[launch.instance - 1])
-        expected = self._shared_bytes(job.tree, leaf, launch.parameters)
+        self._judge_variant(job, launch)
+        variant = job.tree.leaves[launch.leaf - 1].variants[launch.variant - 1]
+        expected = self._shared_bytes(job.tree, variant, launch.parameters)
         if expected is not None and expected != launch.shared_bytes:
             counted = f"{launch.shared_bytes} bytes of shared memory launched, {expected} counted"
             self._fail("resources", job, counted)
 
-    def _judge_instance(self, job: _Job, launch: Launch) -> None:
-        """Hold the kernel of a leaf that ran against the one that the tree gives."""
-        finder = Points(job.tree)
+    def _judge_variant(self, job: _Job, launch: Launch) -> None:
+        """Hold the variant of a leaf that ran against the one that the tree gives."""
+        finder = self._finder(job.tree)
         point = finder.completed(launch.parameters)
         if point is None:
             return
-        leaf, fields = job.tree.leaves[launch.leaf - 1], job.tree.machine
+        fields = job.tree.machine
         machine = {symbol: job.point.machine[name] for name, symbol in fields.items() if name in job.point.machine}
-        given = finder.instance_at({**point, **machine}, leaf.id)
-        if given is not None and launch.instance == 0:
-            own, others = (self._shared_bytes(job.tree, one, launch.parameters) for one in (leaf.of(given), leaf))
-            given = None if own is None or others is None or own > others else given
-        if launch.instance != (0 if given is None else given.number):
-            ran = f"instance {launch.instance}" if launch.instance else "the dynamic kernel"
-            wanted = "the dynamic one" if given is None else f"instance {given.number}, for {values_text(given.values)}"
-            self._fail("code", job, f"{ran} ran where the tree gives {wanted}")
+        given = finder.variant_at({**point, **machine}, launch.leaf).number
+        if launch.variant != given:
+            self._fail("code", job, f"variant {launch.variant} ran where the tree gives variant {given}")
 
     def _left_out(self, job: _Job, run: Run) -> bool:
         note = self._shows_nothing(job, run)
@@ -393,12 +384,13 @@ class _Run(Struct):
             return f"{name}: points are left out where the serial program itself fails on made-up values"
         if run.problem or self._meant(job, run):
             return ""
-        leaf = f"{name} {self.found.leaf_named(name, job.row.leaf)}"
-        return f"{leaf}: points are left out at which the function does not come to the schedule with their parameters"
+        missed = "points are left out at which the function does not come to the schedule with their parameters"
+        return f"{name} {job.row.name}: {missed}"
 
     def _meant(self, job: _Job, run: Run) -> bool:
         name = job.tree.program.name
-        ran = any((launch.schedule, launch.leaf) == (name, job.row.leaf) for launch in run.launches)
+        own = (name, job.row.leaf)
+        ran = any((launch.schedule, launch.leaf) == own for launch in run.launches)
         return ran or (name, dict(job.point.parameters)) in run.reached
 
     def _judge_race(self, job: _Job, run: Run) -> None:
@@ -423,27 +415,23 @@ class _Run(Struct):
             job.row.not_on_device = job.row.not_on_device or run.serial or f"{ran or 'nothing'} ran"
 
     def _fail(self, check: str, job: _Job, message: str) -> None:
-        known = [
-            f for f in self.found.failures if (f.check, f.schedule, f.leaf) == (check, job.row.schedule, job.row.leaf)
-        ]
-        if len(known) < 3:  # the first points say enough
-            row = job.row
-            self.found.failures.append(
-                Failure(check, row.schedule, row.leaf, job.point.text(), message, row.strategies, row.title)
-            )
+        if sum(job.row.has(one) and one.check == check for one in self.found.failures) < 3:  # the first say enough
+            self.found.failures.append(job.row.failure(check, job.point.text(), message))
 
-    def _shared_bytes(self, tree: ScheduleTree, leaf: Leaf, parameters: dict[str, int]) -> int | None:
-        own = tree.leaves[leaf.id - 1].kernel == leaf.kernel
-        value = leaf.counters.get(SHARED_MEMORY.name) if own else None
-        if value is None:
-            evaluated = SHARED_MEMORY.evaluate(leaf.version, self.result.analyses)
-            if isinstance(evaluated, NotKnown):
-                return None
-            value = evaluated
+    def _finder(self, tree: ScheduleTree) -> Points:
         name = tree.program.name
         if name not in self.finders:
             self.finders[name] = Points(tree)
-        point = self.finders[name].completed(parameters)
+        return self.finders[name]
+
+    def _shared_bytes(self, tree: ScheduleTree, variant: Variant, parameters: dict[str, int]) -> int | None:
+        value = variant.counters.get(SHARED_MEMORY.name)
+        if value is None:
+            evaluated = SHARED_MEMORY.evaluate(variant.version, self.result.analyses)
+            if isinstance(evaluated, NotKnown):
+                return None
+            value = evaluated
+        point = self._finder(tree).completed(parameters)
         if point is None:
             return None
         for symbol in value.derived:
@@ -457,14 +445,16 @@ class _Run(Struct):
         except BuildError as reason:
             self.found.notes.append(f"registers on {target} were not compared: {reason}")
             return
-        for row in self.found.leaves:
-            tree = next(tree for tree in self.result.schedules if tree.program.name == row.schedule)
+        for tree in self.result.schedules:
             counter = next((c for c in tree.counters if c.measure is Measure.REGISTERS_PER_THREAD), None)
-            value = None if counter is None else tree.leaves[row.leaf - 1].counters.get(counter.name)
-            estimate = (
-                int(value.numerator.constant_value()) if value is not None and value.numerator.is_constant else None
-            )
-            if row.kernel in allotted:
+            for row in self.found.rows:
+                if row.schedule != tree.program.name or row.kernel not in allotted:
+                    continue
+                variant = tree.leaves[row.leaf - 1].variants[row.variant - 1]
+                value = None if counter is None else variant.counters.get(counter.name)
+                estimate = (
+                    int(value.numerator.constant_value()) if value is not None and value.numerator.is_constant else None
+                )
                 row.registers[target] = (estimate, allotted[row.kernel])
 
 

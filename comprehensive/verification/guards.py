@@ -6,7 +6,7 @@ and checked.  That the tree and the systems that it shows name the same leaf is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from comprehensive.case_discussion.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
 from comprehensive.tree.schedule_tree import ScheduleTree
@@ -21,14 +21,15 @@ def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:
     return [*consistent(subject, judge), *disjoint(subject, judge), *covers_start(subject, judge)]
 
 
-def point_checks(finder: Points, points: dict[int, list[Point]], tries: int) -> list[Check]:
+def point_checks(finder: Points, points: Mapping[tuple[int, int], Sequence[Point]], tries: int) -> list[Check]:
     """Return, for each leaf, whether an integer point is known, and where tree and displayed systems disagree."""
     checks = []
     names = {leaf.id: leaf.name for leaf in finder.tree.leaves}
     for leaf in finder.tree.leaves:
         verdict, ground = Verdict.UNKNOWN, "no integer point was found"
-        if points[leaf.id]:
-            verdict, ground = Verdict.YES, f"holds at {points[leaf.id][0].text()}"
+        own = next((one for variant in leaf.variants for one in points[leaf.id, variant.number]), None)
+        if own is not None:
+            verdict, ground = Verdict.YES, f"holds at {own.text()}"
         elif leaf.witness is not None:
             verdict, ground = Verdict.YES, f"holds at {_shown(leaf.witness)}"
         name = f"{names[leaf.id]} has an integer point"

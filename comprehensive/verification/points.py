@@ -18,19 +18,19 @@ from msgspec import Struct
 
 from comprehensive.tree.schedule_tree import (
     Inconsistent,
-    Instance,
     LeafReference,
     Node,
     NoLeaf,
     ScheduleTree,
     Tree,
+    Variant,
     has_values,
 )
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Scope, program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import Phase, walk_statements
+from metafork.ir.program import Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
@@ -43,7 +43,7 @@ FULL_BLOCK = 1024
 """The same for leaves that have no such point: where a thread has 32 results, a warp of them is all of a block."""
 
 INSTANCE_ELEMENTS, INSTANCE_THREADS = 200_000, 1024
-"""The same where an instance of a leaf runs: its values are the user's, and may be large."""
+"""The same where an instance runs: its values are the user's, and may be large."""
 
 VAST_ELEMENTS, VAST_THREADS = 4_000_000, 2_000_000
 """Most elements, and threads of all blocks, for leaves without any smaller point: sizes in the text may be large."""
@@ -69,9 +69,6 @@ WALKS = "a block walks the grid in "
 TOGETHER = "several threads walk the grid"
 """The mark of such a launch whose blocks have threads enough to disturb each other."""
 
-INSTANCE = "instance: "
-"""How the mark begins that says which instance of a leaf runs."""
-
 SEVERAL_THREADS = 4
 
 Values = dict[str, int]
@@ -79,9 +76,10 @@ Interval = tuple[int, int | None]
 
 
 class Point(Struct, frozen=True):
-    """Where a leaf is run: values of the schedule's parameters, a machine by field, and what is special about it."""
+    """Where a variant is run: values of the schedule's parameters, a machine by field, and what is special about it."""
 
     leaf: int
+    variant: int
     parameters: Mapping[str, int]
     machine: Mapping[str, int]
     marks: frozenset[str] = frozenset()
@@ -131,6 +129,10 @@ class _Condition(Struct, frozen=True):
             top = bound // size if not strict else -(-bound // size) - 1
             high = top if high is None else min(high, top)
         return None if high is not None and high < low else (low, high)
+
+
+_Limited = tuple[Variant, list[tuple[_Condition, _Condition]]]
+"""A variant, and its limits with their opposites."""
 
 
 def _compiled(constraint: Constraint, machine: frozenset[str]) -> _Condition:
@@ -185,12 +187,11 @@ class Points:
         threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]
         self._grid = prod_of([scope.polynomial(loop.extent) for loop in program.grid])
-        self._programs = {leaf.id: leaf.version.program for leaf in tree.leaves}
-        self._instances = {
-            leaf.id: [(one, [self._with_opposite(c) for c in one.system]) for one in leaf.instances]
+        self._variants = {
+            leaf.id: [(one, [self._with_opposite(c) for c in one.limits]) for one in leaf.variants]
             for leaf in tree.leaves
         }
-        values = [one.values for leaf in tree.leaves for one in leaf.instances]
+        values = [one.values for leaf in tree.leaves for one in leaf.variants if one.values]
         self._static = [one for number, one in enumerate(values) if one not in values[:number]]
 
     # ---- parameters ----
@@ -384,12 +385,15 @@ class Points:
         ]
 
     def at(self, point: Values, leaf: int, intervals: Mapping[str, Interval]) -> Iterator[Point]:
-        """Yield points of a leaf at parameters: machines on the lower boundary, on the upper one, and one between."""
+        """Yield points of a leaf at parameters: machines on the lower boundary, on the upper one, and one between.
+
+        So it is for each variant that some machine runs there.
+        """
         names = [parameter.name for parameter in self.tree.program.parameters]
         parameters = {name: point[name] for name in names}
         marks = self._marks(point)
         defaults = DEFAULT.fields()
-        for part, side in product(self._parts(point, leaf, intervals), ("low", "high", "middle")):
+        for part, side in product(self._parts(point, self._variants[leaf], intervals), ("low", "high", "middle")):
             machine: Values = {}
             special = set(marks)
             for symbol, (low, high) in part.items():
@@ -402,52 +406,58 @@ class Points:
                 if value == low and low > 0:
                     special.add(f"{symbol} is equal to the least that the leaf needs")
                 if high is not None and value == high and high != most:
-                    special.add(f"{symbol} is one below what another leaf or instance needs")
+                    special.add(f"{symbol} is one below what another leaf or variant needs")
             if len(machine) < len(part):
                 continue
             whole = {**point, **{symbol: machine[self._fields[symbol]] for symbol in intervals}}
             if self.displayed_at(whole) == [leaf]:
-                if self._instances[leaf]:
-                    instance = self.instance_at(whole, leaf)
-                    special.add(f"{INSTANCE}{'none' if instance is None else instance.number}")
-                limits = self._small_grid(point, leaf)
+                variant = self.variant_at(whole, leaf)
+                limits = self._small_grid(point, variant.version.program)
                 special |= {f"{WALKS}{limit[-1]}" for limit in limits}
                 if limits and self._most_threads(point) >= SEVERAL_THREADS:
                     special.add(TOGETHER)
-                yield Point(leaf, parameters, {**machine, **limits}, frozenset(special))
+                yield Point(leaf, variant.number, parameters, {**machine, **limits}, frozenset(special))
 
-    def instance_at(self, point: Values, leaf: int) -> Instance | None:
-        """Return the instance of a leaf that runs at a point with machine symbols, ``None``: the dynamic kernel."""
-        for one, system in self._instances[leaf]:
-            if has_values(one.values, point):
-                return one if all(condition.holds(point) for condition, _ in system) else None
-        return None
+    def variant_at(self, point: Values, leaf: int) -> Variant:
+        """Return the variant of a leaf that runs at a point with machine symbols."""
+        return next(
+            one
+            for one, limits in self._variants[leaf]
+            if has_values(one.values, point) and all(condition.holds(point) for condition, _ in limits)
+        )
 
-    def _parts(self, point: Values, leaf: int, intervals: Mapping[str, Interval]) -> Iterator[Mapping[str, Interval]]:
-        """Yield the machines on which the instance for a point's parameters runs, and those on which it does not."""
-        system = next((system for one, system in self._instances[leaf] if has_values(one.values, point)), [])
+    def _parts(
+        self, point: Values, variants: Sequence[_Limited], intervals: Mapping[str, Interval]
+    ) -> Iterator[Mapping[str, Interval]]:
+        """Yield the machines on which the first of some variants runs at a point, and those on which later ones do."""
+        if not variants:
+            return
+        (one, limits), *rest = variants
+        never = (not condition.holds(point) for condition, _ in limits if condition.symbol == "")
+        if not has_values(one.values, point) or any(never):
+            yield from self._parts(point, rest, intervals)
+            return
         within = dict(intervals)
-        for condition, opposite in system:
+        for condition, opposite in limits:
             if not condition.symbol:
                 continue
-            inside = condition.narrowed(point, within[condition.symbol])
             outside = opposite.narrowed(point, within[condition.symbol])
             if outside is not None:
-                yield {**within, condition.symbol: outside}
+                yield from self._parts(point, rest, {**within, condition.symbol: outside})
+            inside = condition.narrowed(point, within[condition.symbol])
             if inside is None:
                 return
             within[condition.symbol] = inside
         yield within
 
-    def _small_grid(self, point: Values, leaf: int) -> Values:
-        """Return limits of the grid below the leaf's own, in some dimensions or in none, by field of the machine."""
+    def _small_grid(self, point: Values, program: Program) -> Values:
+        """Return limits of the grid below a program's own, in some dimensions or in none, by field of the machine."""
         random = self._numbers
         limits: Values = {}
         if random.random() < 0.5:
             return limits
         try:
             values = {**point, **self._scalars(point)}
-            program = self._programs[leaf]
             for derived in program.derived:  # a strategy may have added some
                 values.setdefault(derived.name, integer_value(derived.definition, values))
             extents = [integer_value(loop.extent, values) for loop in reversed(program.grid)]

@@ -17,14 +17,14 @@ _ALLOTTED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers
 
 
 def registers_by_target(result: Optimized, target: str, jobs: int = 2) -> dict[str, int]:
-    """Return the registers of every leaf's kernel on a target (``sm_80``), by the kernel's name.
+    """Return the registers of every variant's kernel on a target (``sm_80``), by the kernel's name.
 
-    A leaf is compiled as it ships: its text by nvcc, or its PTX by ptxas.  Raises ``BuildError`` where there is no
+    A variant is compiled as it ships: its text by nvcc, or its PTX by ptxas.  Raises ``BuildError`` where there is no
     compiler or it refuses a kernel.
     """
     if shutil.which("nvcc") is None or shutil.which("ptxas") is None:
         raise BuildError("nvcc and ptxas are not installed")
-    codes = [leaf_code(leaf) for tree in result.schedules for leaf in tree.leaves]
+    codes = [leaf_code(one) for tree in result.schedules for leaf in tree.leaves for one in leaf.variants]
     texts = [code.text for code in codes if code.ptx is None]
     with tempfile.TemporaryDirectory(prefix="metafork-ptxas-") as temporary:
         where = Path(temporary)
@@ -54,6 +54,6 @@ def _allotted(command: list[str]) -> dict[str, int]:
         raise BuildError("\n".join(done.stderr.splitlines()[:6]))
     found: dict[str, int] = {}
     for name, count in _ALLOTTED.findall(done.stdout + done.stderr):
-        leaf = name.removesuffix("_large")  # a leaf has two kernels, and the registers of the one that takes more
-        found[leaf] = max(found.get(leaf, 0), int(count))
+        kernel = name.removesuffix("_large")  # there are two kernels, and the registers of the one that takes more
+        found[kernel] = max(found.get(kernel, 0), int(count))
     return found

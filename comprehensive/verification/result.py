@@ -1,4 +1,4 @@
-"""What a verification found: one row a leaf, every failure with its point, and the same as a table and as JSON."""
+"""What a verification found: one row a variant, every failure with its point, and the same as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
 
-FORMAT, VERSION = "metafork-verification", 1
+FORMAT, VERSION = "metafork-verification", 2
 CHECKS = ("guards", "resources", "code", "races", "dataflow")
 """The columns of the table: ``code`` is the result bit for bit and every bound, ``races`` also uninitialised memory,
 ``dataflow`` whether the leaf's program was proved to compute what the source does (else it is tested, not proved)."""
@@ -25,9 +25,9 @@ NO_LEAF = "it has no leaf: nothing satisfies all that it assumes"
 
 
 class Failure(Struct, frozen=True):
-    """Something that does not hold: which check, of which schedule and leaf (0: the whole tree), where, and what.
+    """Something that does not hold: which check, of which schedule, leaf and variant, where, and what.
 
-    ``strategies`` are those of the leaf, ``title`` says what it does.
+    ``leaf`` 0 is the whole tree.  ``name`` is what the variant is called, ``strategies`` are those that led to it.
     """
 
     check: str
@@ -35,29 +35,34 @@ class Failure(Struct, frozen=True):
     leaf: int
     point: str
     message: str
+    variant: int = 0
+    name: str = ""
     strategies: tuple[str, ...] = ()
-    title: str = AS_WRITTEN
 
     def text(self) -> str:
         """Return one line."""
-        place = f"{self.schedule} {leaf_name(self.leaf, self.title)}" if self.leaf else self.schedule
+        place = f"{self.schedule} {self.name}" if self.leaf else self.schedule
         where = f" at {self.point}" if self.point else ""
         return f"{place}: {self.check}{where}: {self.message}"
 
 
-class LeafResult(Struct):
-    """One leaf: how many points it ran at, on how many of them which check failed, and registers by target.
+class VariantResult(Struct):
+    """One variant: how many points it ran at, on how many of them which check failed, and registers by target.
 
-    ``title`` says what it does.  ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says
-    why no run was tried, ``left_out`` why one showed nothing.  ``instances`` counts the launches of each instance.
-    ``device_points`` are those at which it ran on a GPU, ``not_on_device`` why it did not at another one.
+    ``leaf_title`` says what its leaf does, ``title`` what it does beside that (empty: nothing, it is the leaf's own).
+    ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says why no run was tried, ``left_out``
+    why one showed nothing.  ``device_points`` are those at which it ran on a GPU, ``not_on_device`` why it did not at
+    another one; ``for_values`` says that it is an instance.
     """
 
     schedule: str
     leaf: int
+    variant: int
     kernel: str
     strategies: tuple[str, ...]
-    title: str = AS_WRITTEN
+    leaf_title: str = AS_WRITTEN
+    title: str = ""
+    for_values: bool = False
     points: int = 0
     raced_points: int = 0
     device_points: int = 0
@@ -67,25 +72,41 @@ class LeafResult(Struct):
     not_run: str = ""
     left_out: str = ""
     not_on_device: str = ""
-    instances: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What it is called in a sentence: ``leaf 1, variant 2 (for B = 16)``, or as its leaf."""
+        return f"leaf {self.leaf}, variant {self.variant} ({self.title})" if self.title else self.leaf_name
+
+    @property
+    def leaf_name(self) -> str:
+        """What its leaf is called."""
+        return leaf_name(self.leaf, self.leaf_title)
 
     @property
     def verified(self) -> bool:
-        """Whether it ran at all, and each of its instances: what never ran is not verified."""
-        return self.points > 0 and all(self.instances.values())
+        """Whether it ran at all: what never ran is not verified."""
+        return self.points > 0
 
     @property
     def reason(self) -> str:
         """Why it is not verified, where that is known."""
-        idle = ", ".join(str(number) for number, launches in self.instances.items() if not launches)
-        return self.not_run or self.left_out or (f"instance {idle} never ran" if self.points and idle else "")
+        return self.not_run or self.left_out
+
+    def has(self, failure: Failure) -> bool:
+        """Say whether a failure is one of this variant."""
+        return (failure.schedule, failure.leaf, failure.variant) == (self.schedule, self.leaf, self.variant)
+
+    def failure(self, check: str, point: str, message: str) -> Failure:
+        """Return a failure of this variant."""
+        return Failure(check, self.schedule, self.leaf, point, message, self.variant, self.name, self.strategies)
 
 
 class Verification(Struct):
     """The whole result; ``complete`` is false where the time limit cut it short."""
 
     source: str
-    leaves: list[LeafResult] = field(default_factory=list)
+    rows: list[VariantResult] = field(default_factory=list)
     guards: dict[str, list[Check]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -103,14 +124,14 @@ class Verification(Struct):
         return not self.failures
 
     @property
-    def not_verified(self) -> tuple[LeafResult, ...]:
-        """The leaves that never ran."""
-        return tuple(row for row in self.leaves if not row.verified)
+    def not_verified(self) -> tuple[VariantResult, ...]:
+        """The variants that never ran."""
+        return tuple(row for row in self.rows if not row.verified)
 
     @property
     def leafless(self) -> tuple[str, ...]:
         """The schedules that have no leaf, of which nothing could run."""
-        with_leaves = {row.schedule for row in self.leaves}
+        with_leaves = {row.schedule for row in self.rows}
         return tuple(name for name in self.guards if name not in with_leaves)
 
     def refute(self, schedule: str, checks: Sequence[Check]) -> None:
@@ -123,19 +144,20 @@ class Verification(Struct):
 
     def leaf_named(self, schedule: str, leaf: int) -> str:
         """Return what a leaf of a schedule is called: ``leaf 2 (a in shared memory)``."""
-        row = next((row for row in self.leaves if (row.schedule, row.leaf) == (schedule, leaf)), None)
-        return f"leaf {leaf}" if row is None else leaf_name(leaf, row.title)
+        row = next((row for row in self.rows if (row.schedule, row.leaf) == (schedule, leaf)), None)
+        return f"leaf {leaf}" if row is None else row.leaf_name
 
-    def state(self, check: str, row: LeafResult) -> str:
+    def state(self, check: str, row: VariantResult) -> str:
         """Return a cell: ``ok``, ``FAIL``, ``unknown``, ``proved``, ``tested`` or ``-`` (not checked)."""
-        if any(f.check == check and f.schedule == row.schedule and f.leaf in (0, row.leaf) for f in self.failures):
+        own = [f for f in self.failures if row.has(f) or (f.schedule == row.schedule and not f.leaf)]
+        if any(failure.check == check for failure in own):
             return "FAIL"
         if check == "guards":
             found = self.guards.get(row.schedule)
             if not found:
                 return "-"
-            own = [c for c in found if not c.leaves or row.leaf in c.leaves]
-            return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in own) else "ok"
+            checks = [c for c in found if not c.leaves or row.leaf in c.leaves]
+            return "unknown" if any(c.verdict is Verdict.UNKNOWN for c in checks) else "ok"
         if check == "dataflow":
             return "-" if row.dataflow is None else "proved" if row.dataflow.verdict is Verdict.YES else "tested"
         run = {"races": row.raced_points, DEVICE: row.device_points}.get(check, row.points)
@@ -143,16 +165,17 @@ class Verification(Struct):
 
     def table(self) -> str:
         """Return the table, the failures, and what was left open."""
-        header = ("leaf", *self.checks, "points", "special points", "what it does")
+        header = ("leaf", "variant", *self.checks, "points", "special points", "what it does")
         rows = [
             (
                 f"{row.schedule} {row.leaf}",
+                str(row.variant),
                 *(self.state(check, row) for check in self.checks),
                 str(row.points) if row.verified else "not verified",
                 str(len(row.marks)),
-                row.title,
+                row.title or row.leaf_title,
             )
-            for row in self.leaves
+            for row in self.rows
         ]
         widths = [max(len(line[column]) for line in (header, *rows)) for column in range(len(header))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -163,19 +186,13 @@ class Verification(Struct):
             lines.append(f"guards of {schedule}: {', '.join(counts)}")
             unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
             lines += [f"  unknown: {text}" for text in unknown]
-        for row in self.leaves:
-            if row.instances:
-                runs = ", ".join(f"{number} ({launches})" for number, launches in row.instances.items())
-                place = self.leaf_named(row.schedule, row.leaf)
-                lines.append(f"launches of instances of {row.schedule}, {place}: {runs}")
         lines += self._dataflow_lines()
         lines += self._register_lines()
         lines += self._device_lines()
         lines += [f"note: {note}" for note in self.notes]
         lines += [f"FAIL {failure.text()}" for failure in self.failures]
         for row in self.not_verified:
-            place = f"{row.schedule} {leaf_name(row.leaf, row.title)}"
-            lines.append(f"not verified: {place}: {row.reason or 'it never ran'}")
+            lines.append(f"not verified: {row.schedule} {row.name}: {row.reason or 'it never ran'}")
         lines += [f"not verified: {name}: {NO_LEAF}" for name in self.leafless]
         if not self.complete:
             lines.append("incomplete: the time limit was reached")
@@ -183,35 +200,40 @@ class Verification(Struct):
 
     def _dataflow_lines(self) -> list[str]:
         """Return what the proofs of dataflow hold for, or why there is none; equal ones once."""
-        details: dict[tuple[str, str], list[int]] = {}
-        for row in self.leaves:
+        details: dict[tuple[str, str], list[VariantResult]] = {}
+        for row in self.rows:
             if row.dataflow is not None:
-                details.setdefault((row.schedule, row.dataflow.detail), []).append(row.leaf)
+                details.setdefault((row.schedule, row.dataflow.detail), []).append(row)
         return [
-            f"dataflow of {schedule}, {self._leaves(schedule, leaves)}: {detail}"
-            for (schedule, detail), leaves in details.items()
+            f"dataflow of {schedule}, {self._named(rows)}: {detail}" for (schedule, detail), rows in details.items()
         ]
 
-    def _leaves(self, schedule: str, leaves: Sequence[int]) -> str:
-        return f"leaves {', '.join(map(str, leaves))}" if len(leaves) > 1 else self.leaf_named(schedule, leaves[0])
+    def _named(self, rows: Sequence[VariantResult]) -> str:
+        if len(rows) == 1:
+            return rows[0].name
+        several = {row.leaf for row in self.rows if row.variant > 1}
+        names = (f"{row.leaf} variant {row.variant}" if row.leaf in several else str(row.leaf) for row in rows)
+        return f"leaves {', '.join(names)}"
 
     def _register_lines(self) -> list[str]:
         lines = []
-        for row in self.leaves:
+        for row in self.rows:
             for target, (estimate, real) in sorted(row.registers.items()):
                 difference = "no estimate" if estimate is None else f"estimated {estimate} ({estimate - real:+d})"
-                lines.append(f"registers of {row.kernel} ({row.title}) on {target}: {real}, {difference}")
+                lines.append(
+                    f"registers of {row.kernel} ({row.title or row.leaf_title}) on {target}: {real}, {difference}"
+                )
         return lines
 
     def _device_lines(self) -> list[str]:
-        """Return at how many points each leaf ran on the device."""
+        """Return at how many points each variant ran on the device."""
         if not self.on_device:
             return []
         lines = []
-        for row in self.leaves:
+        for row in self.rows:
             others = f" (not at others, where {row.not_on_device})" if row.not_on_device else ""
             points = f"{row.device_points} of {row.points} points{others}"
-            lines.append(f"on the device, {row.schedule} {leaf_name(row.leaf, row.title)}: {points}")
+            lines.append(f"on the device, {row.schedule} {row.name}: {points}")
         return lines
 
     def to_json(self) -> str:
@@ -226,23 +248,25 @@ class Verification(Struct):
                 {
                     "schedule": row.schedule,
                     "leaf": row.leaf,
+                    "variant": row.variant,
                     "strategies": list(row.strategies),
-                    "title": row.title,
+                    "title": row.title or row.leaf_title,
                     "reason": row.reason,
                 }
                 for row in self.not_verified
             ]
             + [
-                {"schedule": name, "leaf": 0, "strategies": [], "title": "", "reason": NO_LEAF}
+                {"schedule": name, "leaf": 0, "variant": 0, "strategies": [], "title": "", "reason": NO_LEAF}
                 for name in self.leafless
             ],
-            "leaves": [
+            "variants": [
                 {
                     "schedule": row.schedule,
                     "leaf": row.leaf,
+                    "variant": row.variant,
                     "kernel": row.kernel,
                     "strategies": list(row.strategies),
-                    "title": row.title,
+                    "title": row.title or row.leaf_title,
                     "verified": row.verified,
                     "points": row.points,
                     "special_points": sorted(row.marks),
@@ -251,9 +275,8 @@ class Verification(Struct):
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
                     **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),
-                    **({"instances": {str(n): runs for n, runs in row.instances.items()}} if row.instances else {}),
                 }
-                for row in self.leaves
+                for row in self.rows
             ],
             "guards": {name: [_check(check) for check in checks] for name, checks in self.guards.items()},
             "failures": [
@@ -261,7 +284,7 @@ class Verification(Struct):
                     "check": f.check,
                     "schedule": f.schedule,
                     "leaf": f.leaf,
-                    **({"strategies": list(f.strategies), "title": f.title} if f.leaf else {}),
+                    **({"variant": f.variant, "strategies": list(f.strategies)} if f.leaf else {}),
                     "point": f.point,
                     "message": f.message,
                 }

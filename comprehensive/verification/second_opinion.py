@@ -51,10 +51,10 @@ def _polynomials(tree: ScheduleTree) -> Iterator[Polynomial]:
     for symbol in tree.derived:
         yield from symbol.operands
     for leaf in tree.leaves:
-        for system in leaf.systems:
+        for system in (*leaf.systems, *(one.limits for one in leaf.variants)):
             for constraint in system:
                 yield from (constraint.left, constraint.right)
-        for value in leaf.counters.values():
+        for value in (value for one in leaf.variants for value in one.counters.values()):
             yield from (value.numerator, value.denominator)
     yield from _conditions(tree.root)
 

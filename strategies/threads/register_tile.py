@@ -33,8 +33,7 @@ class RegisterTile(Strategy, frozen=True):
 
     name: str = "register_tile"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
+    proposes: ClassVar[bool] = True
     most: int = 4
 
     def __post_init__(self) -> None:

@@ -87,7 +87,8 @@ from metafork.ir.rewriting import (
 )
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
-from strategies.strategy import Applied, Effect, Least, NotApplied, Remark, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Remark, Strategy
+from strategies.threads.needs import FULL_WARP
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
@@ -99,10 +100,8 @@ class StripMining(Strategy, frozen=True):
 
     name: str = "strip_mining"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
-    falls_back: ClassVar[bool] = True
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP,)
     caches: ClassVar[bool] = True
     work: int = 4
 

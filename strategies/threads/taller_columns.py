@@ -12,20 +12,17 @@ It is ``thread_columns`` with twice the results.  A stencil reads two rows more 
 takes 18 rows for 16 results below each other instead of 10 for 8, a convolution of 3 by 3 weights 10 for 8 instead of
 6 for 4.  What is loaded is counted before anything is lowered (``strategies.threads.sectors``).
 
-The kernel is fast where all rows of a thread run.  So its leaf asks for blocks whose rows are whole groups of them
-(``floors``), and whatever else it asks for, where that is not there the path ends as it does without: with
-``thread_columns``.
+The kernel is fast where all rows of a thread run.  So it needs blocks whose rows are whole groups of them; where these
+are not there, the next variant has ``thread_columns``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import ClassVar
 
 from msgspec.structs import replace
 
-from evaluators.counter import Counter
 from evaluators.registers_per_thread import registers
 from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
@@ -33,7 +30,8 @@ from metafork.analysis.memory.block_memory import block_memory
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Version
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from strategies.threads.needs import FULL_WARP
 from strategies.threads.thread_coarsening import iterations
 from strategies.threads.thread_columns import ThreadColumns
 
@@ -48,11 +46,8 @@ class TallerColumns(Strategy, frozen=True):
 
     name: str = "taller_columns"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
-    floors: ClassVar[tuple[Counter, ...]] = (WHOLE_ROWS,)
-    falls_back: ClassVar[bool] = True
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP, Need(WHOLE_ROWS, 1))
     results: int = 32
 
     def __post_init__(self) -> None:
@@ -77,7 +72,8 @@ class TallerColumns(Strategy, frozen=True):
         if not isinstance(plain, int) or not isinstance(more, int):
             return NotApplied("how many registers a thread takes is not known")
         if 2 * more - plain > MOST_REGISTERS:
-            return NotApplied(f"{rows} rows of {columns} columns would take some {2 * more - plain} registers a thread")
+            taken = f"some {2 * more - plain} registers per thread"
+            return NotApplied(f"{rows} rows of {columns} columns would take {taken}")
         from strategies.threads.sectors import sectors_of_loads  # few columns get this far
 
         memory = block_memory(version.program, analyses)
@@ -93,9 +89,9 @@ class TallerColumns(Strategy, frozen=True):
             return NotApplied("what neighbours in x access does not lie side by side in vectors")
         note = (
             f"a thread runs {columns} neighbouring iterations of the innermost thread loop and {rows} of thread loop "
-            f"{loop}, in vectors: loads take {float(after):.4g} sectors a result instead of {float(before):.4g}"
+            f"{loop}, in vectors: loads take {float(after):.4g} sectors per result instead of {float(before):.4g}"
         )
-        return Applied(replace(version, program=mapped), note, Effect("taller columns a thread"))
+        return Applied(replace(version, program=mapped), note, Effect("taller columns per thread"))
 
 
 STRATEGY = TallerColumns()

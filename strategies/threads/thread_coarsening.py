@@ -21,7 +21,7 @@ registers are there and a block still fills a warp, and without.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -37,7 +37,8 @@ from metafork.ir.program import IntConst, Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from strategies.threads.needs import FULL_WARP
 
 MANY = 1 << 30
 """More iterations than a thread loop has."""
@@ -51,9 +52,8 @@ class ThreadCoarsening(Strategy, frozen=True):
 
     name: str = "thread_coarsening"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP,)
     most: int = 8
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class ThreadCoarsening(Strategy, frozen=True):
             except CannotLowerError as reason:
                 return NotApplied(str(reason))
             note = f"a thread runs {count} neighbouring iterations of thread loop {best}, which share loads"
-            return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
+            return Applied(replace(version, program=coarsened), note, Effect("several results per thread"))
         return NotApplied("what a thread keeps across a block-level loop has no registers for several iterations")
 
 

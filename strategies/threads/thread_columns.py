@@ -24,7 +24,6 @@ in two.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 from msgspec.structs import replace
@@ -35,7 +34,8 @@ from metafork.ir.invariants import has_columns
 from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
-from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from strategies.threads.needs import FULL_WARP
 from strategies.threads.thread_coarsening import (
     MANY,
     iterations,
@@ -53,9 +53,8 @@ class ThreadColumns(Strategy, frozen=True):
 
     name: str = "thread_columns"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP,)
     results: int = 16
 
     def __post_init__(self) -> None:
@@ -90,7 +89,7 @@ class ThreadColumns(Strategy, frozen=True):
                     note = f"a thread runs {columns} neighbouring iterations of the innermost thread loop"
                     note += "" if several is None else f" and {rows} of thread loop {loop}"
                     note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
-                    return Applied(replace(version, program=mapped), note, Effect("columns a thread"))
+                    return Applied(replace(version, program=mapped), note, Effect("columns per thread"))
         return NotApplied("what neighbours in x access does not lie side by side in vectors")
 
 

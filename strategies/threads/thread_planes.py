@@ -31,7 +31,8 @@ from metafork.analysis.memory.block_shape import phases
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import Program, Version
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, Least, NotApplied, Strategy
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from strategies.threads.needs import FULL_WARP
 from strategies.threads.thread_coarsening import iterations, memory_of_lone_threads, saved_loads
 
 PLANES, ROWS = 8, 4
@@ -44,9 +45,8 @@ class ThreadPlanes(Strategy, frozen=True):
 
     name: str = "thread_planes"
     improves: frozenset[str] = frozenset()
-    at_leaf: ClassVar[bool] = True
-    at_fork: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, Least]] = {"threads_per_block": "warp_size"}
+    proposes: ClassVar[bool] = True
+    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP,)
     planes: int = PLANES
     rows: int = ROWS
 
@@ -80,9 +80,9 @@ class ThreadPlanes(Strategy, frozen=True):
             return NotApplied(str(reason))
         note = (
             f"a thread runs {planes} neighbouring iterations of thread loop {first} with {rows} of thread "
-            f"loop {second} each: {float(together):.4g} loads a result instead of {float(alone):.4g}"
+            f"loop {second} each: {float(together):.4g} loads per result instead of {float(alone):.4g}"
         )
-        return Applied(replace(version, program=mapped), note, Effect("rows of planes a thread"))
+        return Applied(replace(version, program=mapped), note, Effect("rows of planes per thread"))
 
 
 def _loads(program: Program, memory: BlockMemory, counts: Mapping[int, int]) -> Fraction:

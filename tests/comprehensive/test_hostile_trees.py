@@ -54,15 +54,24 @@ def with_condition(text):
     return tree
 
 
-def with_instances(instances):
+def with_variants(*variants):
+    """The tree with these variants before the own one of leaf 1."""
     tree = changed()
-    tree["version"] = 2
-    tree["schedules"][0]["leaves"][0]["instances"] = instances
+    leaf = tree["schedules"][0]["leaves"][0]
+    leaf["variants"] = [*variants, *leaf["variants"]]
     return tree
 
 
-def with_instance(values, kernel="f_k1_leaf1_instance1", **more):
-    return with_instances([{"kernel": kernel, "values": values, **more}])
+def with_variant(values, kernel="f_k1_leaf1_v1", **more):
+    return with_variants({"kernel": kernel, "values": values, "strategies": [], "limits": [], "counters": {}} | more)
+
+
+def alone(**changes):
+    """The tree whose first leaf has one variant, changed."""
+    tree = changed()
+    (own,) = tree["schedules"][0]["leaves"][0]["variants"]
+    own |= changes
+    return tree
 
 
 SUMS = "*".join(["(s + B)"] * 40)
@@ -98,25 +107,34 @@ HOSTILE = {
     "fraction by zero": (changed(fixed={"Q": "1/0"}), "'1/0' divides by zero"),
     "a fraction with an exponent": (changed(fixed={"Q": "1e999999999"}), "neither an integer nor a fraction"),
     "no array": (changed(start="s"), "an array is expected, not 's'"),
-    "instances that are no array": (with_instances({}), "leaves[0].instances: an array is expected, not an object"),
-    "an instance that is no object": (with_instances([3]), "instances[0]: an object is expected, not 3"),
-    "an instance without values": (with_instances([{"kernel": "f"}]), "instances[0]: there is no 'values'"),
-    "an instance of nothing": (with_instance({}), "instances[0].values: an instance has at least one value"),
-    "an instance of a kernel that is no name": (with_instance({"s": 2}, "f; g"), "'f; g' is no name"),
-    "an instance for data": (with_instance({"N": 2}), "'N' is no program parameter"),
-    "an instance for a name of two lines": (with_instance({"q\n": 2}), "cannot be printed"),
-    "an instance for a fraction": (with_instance({"s": 2.0}), "values.s: an integer is expected, not 2.0"),
-    "an instance for true": (with_instance({"s": True}), "values.s: an integer is expected, not True"),
-    "an instance for a text": (with_instance({"s": "2"}), "values.s: an integer is expected, not '2'"),
-    "an instance for 0": (with_instance({"s": 0}), "values.s: 0 is not within 1 and"),
-    "an instance for a huge number": (with_instance({"s": 10**200}), "a number beyond 64 bits is not within"),
-    "an instance whose system is a text": (
-        with_instance({"s": 2}, system="s <= Z"),
-        "instances[0].system: an array is",
+    "variants that are no array": (
+        changed(leaves=[{**TREE["schedules"][0]["leaves"][0], "variants": {}}]),
+        "leaves[0].variants: an array is expected, not an object",
     ),
-    "an instance that needs a name": (with_instance({"s": 2}, system=["24 <= Q9"]), "'Q9' is not known here"),
-    "an instance that needs nothing": (with_instance({"s": 2}, system=[]), None),
-    "an instance of no registers": (with_instance({"s": 2}, counters={"r": "s/0"}), "only division by an integer"),
+    "no variants": (
+        changed(leaves=[{**TREE["schedules"][0]["leaves"][0], "variants": []}]),
+        "the last variant has neither values nor limits",
+    ),
+    "a last variant with limits": (alone(limits=["1 <= s"]), "the last variant has neither values nor limits"),
+    "a last variant with values": (alone(values={"s": 2}), "the last variant has neither values nor limits"),
+    "a variant that is no object": (with_variants(3), "variants[0]: an object is expected, not 3"),
+    "a variant without limits": (
+        with_variants({"kernel": "f", "strategies": [], "counters": {}}),
+        "there is no 'limits'",
+    ),
+    "a variant for no values": (with_variant({}), "variants[0].values: an instance has at least one value"),
+    "a variant of a kernel that is no name": (with_variant({"s": 2}, "f; g"), "'f; g' is no name"),
+    "a variant for data": (with_variant({"N": 2}), "'N' is no program parameter"),
+    "a variant for a name of two lines": (with_variant({"q\n": 2}), "cannot be printed"),
+    "a variant for a fraction": (with_variant({"s": 2.0}), "values.s: an integer is expected, not 2.0"),
+    "a variant for true": (with_variant({"s": True}), "values.s: an integer is expected, not True"),
+    "a variant for a text": (with_variant({"s": "2"}), "values.s: an integer is expected, not '2'"),
+    "a variant for 0": (with_variant({"s": 0}), "values.s: 0 is not within 1 and"),
+    "a variant for a huge number": (with_variant({"s": 10**200}), "a number beyond 64 bits is not within"),
+    "a variant whose limits are a text": (with_variant({"s": 2}, limits="s <= Z"), "variants[0].limits: an array is"),
+    "a variant that needs a name": (with_variant({"s": 2}, limits=["24 <= Q9"]), "'Q9' is not known here"),
+    "a variant that needs nothing": (with_variant({"s": 2}), None),
+    "a variant of no registers": (with_variant({"s": 2}, counters={"r": "s/0"}), "only division by an integer"),
     "an object for a text": (changed(strategies=[{}]), "a text is expected, not an object"),
 }
 
@@ -169,7 +187,7 @@ def test_bytes_that_are_no_text(tmp_path):
 def test_a_chain_of_900_refusals_is_a_tree(tmp_path):
     """In a process of its own, where nothing else stands on Python's stack."""
     (tmp_path / "tree.json").write_text(json.dumps(chain(900)))
-    assert "leaf 1, jacobi1d_k0_leaf1" in metafork(*SELECT, cwd=tmp_path).stdout
+    assert "leaf 1" in metafork(*SELECT, cwd=tmp_path).stdout
     metafork(*RENDER, "--full", cwd=tmp_path)
     text = (tmp_path / "tree.dot").read_text()
     assert text.count("-> k0_node") == 899

@@ -1,9 +1,9 @@
-"""Many random programs in one build: every leaf of each against the serial elision, at a few points, bit for bit.
+"""Many random programs in one build: every variant against the serial elision, at a few points, bit for bit.
 
 Programs of a batch become one translation unit of kernels, one of serial elisions and one driver.  No tree is walked
-and nothing is instrumented: ``NAME_launch`` runs each leaf at each point, forwards, and backwards with a small grid
-that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own and for a limited time, so
-that one that crashes or hangs ends alone; what does not compile is built again by itself.
+and nothing is instrumented: ``NAME_launch_variant`` runs each variant at each point, forwards, and backwards with a
+small grid that blocks walk.  The driver (``batch_driver.c``) runs each program in a process of its own and for a
+limited time, so that one that crashes or hangs ends alone; what does not compile is built again by itself.
 """
 
 import os
@@ -60,17 +60,22 @@ class Prepared:
     points: list[dict[str, int]]
 
     @property
-    def leaves(self) -> list[tuple[int, int]]:
-        """The leaves, each with the number of its tree; the driver numbers them as they stand here, from 1."""
-        return [(at, leaf) for at, tree in enumerate(self.trees) for leaf in range(1, len(tree.leaves) + 1)]
+    def variants(self) -> list[tuple[int, int, int]]:
+        """The variants of leaves, with the number of their tree; the driver numbers them as they stand here, from 1."""
+        return [
+            (at, leaf.id, one.number)
+            for at, tree in enumerate(self.trees)
+            for leaf in tree.leaves
+            for one in leaf.variants
+        ]
 
 
 @dataclass
 class Found:
-    """What a batch showed: failures by seed, how many leaves exist, how many ran, and how many launches there were."""
+    """What a batch showed: failures by seed, how many variants exist, how many ran, and how many launches."""
 
     failures: dict[int, str] = field(default_factory=dict)
-    leaves: int = 0
+    variants: int = 0
     ran: int = 0
     launches: int = 0
 
@@ -78,7 +83,7 @@ class Found:
 def check_batch(
     seeds: Sequence[int], generator: type[Generator] = Generator, code_of: CodeOf = plain_code, seconds: int = SECONDS
 ) -> Found:
-    """Compare every leaf of the programs of some seeds with the serial elision."""
+    """Compare every variant of the programs of some seeds with the serial elision."""
     found = Found()
     prepared = []
     for seed in seeds:
@@ -86,7 +91,7 @@ def check_batch(
             prepared.append(prepare(seed, file_text([seed], generator), code_of))
         except Exception:  # noqa: BLE001 - whatever breaks off is what is looked for
             found.failures[seed] = traceback.format_exc()
-    found.leaves = sum(len(one.leaves) for one in prepared)
+    found.variants = sum(len(one.variants) for one in prepared)
     if prepared:
         _run(prepared, found, seconds)
     return found
@@ -199,8 +204,8 @@ def _program(one: Prepared) -> list[str]:
     lines = [
         f"extern void {SERIAL_PREFIX}{function.name}({declarations});",
         f"static void run_{one.seed}(void) {{",
-        f"  static const int trees[][{len(one.trees)}] = {{{', '.join(_together(one))}}};",
-        f"  int ran[{len(one.leaves) + 1}] = {{0}};",
+        f"  static const int trees[][{len(one.trees)}][2] = {{{', '.join(_together(one))}}};",
+        f"  int ran[{len(one.variants) + 1}] = {{0}};",
         f"  for (int at = 0; at < {len(one.points)}; at++) {{",
     ]
     for parameter in function.parameters:
@@ -230,13 +235,15 @@ def _program(one: Prepared) -> list[str]:
     for at, signature in enumerate(signatures):
         ours = [*signature.parameters, *signature.values]
         ours += [f"(void *){f'(of_{name}.ours + MARGIN)' if name in own else name}" for name in signature.arrays]
-        launches.append(f"{signature.name}_launch(trees[leaf - 1][{at}], 0, {', '.join(ours)})")
+        launches.append(
+            f"{signature.name}_launch_variant(trees[leaf - 1][{at}][0], trees[leaf - 1][{at}][1], 0, {', '.join(ours)})"
+        )
     code = launches[0] + "".join(f";\n        if (!code) code = {launch}" for launch in launches[1:])
     # Tables that threads read apart are arrays of the file.
     lines[:0] = re.findall(r"^static const \w+(?: \w+)* \w+\[.*;$", one.unit.source.text, re.MULTILINE)
     lines += [
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
-        f"    for (int leaf = 1; leaf <= {len(one.leaves)}; leaf++)",
+        f"    for (int leaf = 1; leaf <= {len(one.variants)}; leaf++)",
         "      for (int pass = 0; pass < 2; pass++) {",
         "        const char *how = set_up(pass, at);",
         *(f"        renew(&of_{name});" for name in names),
@@ -255,9 +262,13 @@ def _program(one: Prepared) -> list[str]:
 
 
 def _together(one: Prepared) -> list[str]:
-    """Return which leaf of each tree is launched for each leaf: the first one of the others."""
-    rows = [[leaf if at == of else 1 for at in range(len(one.trees))] for of, leaf in one.leaves]
-    return [f"{{{', '.join(map(str, row))}}}" for row in rows]
+    """Return which variant of each tree is launched for each one: the own one of the first leaf of the others."""
+    others = [f"{{1, {len(tree.leaves[0].variants) if tree.leaves else 0}}}" for tree in one.trees]
+    rows = [
+        [f"{{{leaf}, {variant}}}" if at == of else other for at, other in enumerate(others)]
+        for of, leaf, variant in one.variants
+    ]
+    return [f"{{{', '.join(row)}}}" for row in rows]
 
 
 def _in_parameters(extent: Expr, one: Prepared) -> str:

@@ -51,14 +51,14 @@ def fuzz_batches(
     minutes: float | None = None,
     kind: str = "plain",
 ) -> int:
-    """Compare the leaves of ``number`` programs, or of what ``minutes`` allow; return how many programs failed."""
+    """Compare the variants of ``number`` programs, or of what ``minutes`` allow; return how many programs failed."""
     begun = time.monotonic()
     parts = [range(at, min(at + TOGETHER, start + number)) for at in range(start, start + number, TOGETHER)]
-    programs = failed = leaves = ran = launches = 0
+    programs = failed = variants = ran = launches = 0
     with ProcessPoolExecutor(jobs) as pool:
         for part, found in zip(parts, pool.map(partial(check_batch, generator=KINDS[kind]), parts), strict=True):
             programs += len(part)
-            leaves, ran, launches = leaves + found.leaves, ran + found.ran, launches + found.launches
+            variants, ran, launches = variants + found.variants, ran + found.ran, launches + found.launches
             failed += len(found.failures)
             for seed, report in found.failures.items():
                 print(f"{seed}: {report.splitlines()[0][:200]}", flush=True)
@@ -71,7 +71,8 @@ def fuzz_batches(
                 break
     rate = 60 * programs / (time.monotonic() - begun)
     print(
-        f"{programs} programs, {failed} failed; {ran} of {leaves} leaves ran, {launches} launches; {rate:.0f} a minute"
+        f"{programs} programs, {failed} failed; "
+        f"{ran} of {variants} variants ran, {launches} launches; {rate:.0f} a minute"
     )
     return failed
 

@@ -33,8 +33,8 @@ def within_first_brace(more):
 def test_every_leaf_of_a_batch_runs_and_is_right():
     found = check_batch(SEEDS)
     assert found.failures == {}
-    assert found.ran == found.leaves > len(SEEDS)
-    assert found.launches > 6 * found.leaves
+    assert found.ran == found.variants > len(SEEDS)
+    assert found.launches > 6 * found.variants
 
 
 @pytest.mark.parametrize(
@@ -52,10 +52,10 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
 def test_programs_of_other_kinds_are_right(kind, seed):
     found = check_batch([seed], KINDS[kind])
     assert found.failures == {}
-    assert found.ran == found.leaves > 0
+    assert found.ran == found.variants > 0
     if kind == "strips":
         (tree,) = prepare(seed, file_text([seed], KINDS[kind])).trees
-        assert any("strip_mining" in leaf.strategies for leaf in tree.leaves)
+        assert any("strip_mining" in one.strategies for leaf in tree.leaves for one in leaf.variants)
     if kind == "sums":
         assert len(prepare(seed, file_text([seed], KINDS[kind])).trees) == 2
 
@@ -123,7 +123,7 @@ def test_failures_are_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(KINDS, "wrong", Wrong)
     assert fuzz_batches(1, 2, tmp_path, jobs=1, kind="wrong") == 2
     assert {path.name for path in tmp_path.iterdir()} == {f"batch_{n}.{kind}" for n in (1, 2) for kind in ("mf", "txt")}
-    assert "2 programs, 2 failed; 0 of 0 leaves ran" in capsys.readouterr().out
+    assert "2 programs, 2 failed; 0 of 0 variants ran" in capsys.readouterr().out
 
 
 class Serial:

@@ -19,7 +19,7 @@ from comprehensive.emit.targets.target import (
     launching_a_function,
     loading,
 )
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.ir.kernel import Kernel
 
@@ -107,10 +107,10 @@ class Cuda(Struct, frozen=True):
         """Return itself: what the kernels are compiled for is said to nvcc."""
         return self
 
-    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+    def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the CUDA text of a leaf, and its PTX where IR strategies were applied.  Raises ``NoCodeError``."""
-        code = checked_arguments(leaf_code(leaf, analyses))
-        return code if self.jit is None else jit_text.with_text(leaf, code)
+        code = checked_arguments(leaf_code(variant, analyses))
+        return code if self.jit is None else jit_text.with_text(variant, code)
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME.cu``."""

@@ -23,7 +23,7 @@ from comprehensive.emit.targets.target import (
     for_machine,
     launching_a_function,
 )
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
@@ -84,13 +84,13 @@ class Hip(Struct, frozen=True):
             raise TargetOptionError(f"{architecture} is no target of --backend hip; targets look like gfx90a")
         return replace(self, architecture=architecture)
 
-    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+    def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the CUDA text of a leaf.  Raises ``NoCodeError``."""
         from metafork.printing.cuda import kernel_text
 
-        if leaf.version.ir_strategies:
+        if variant.version.ir_strategies:
             raise NoCodeError("its kernel is PTX")
-        kernel = kernel_of(leaf, analyses)
+        kernel = kernel_of(variant, analyses)
         return LeafCode(kernel, kernel_text(kernel))
 
     def device_name(self, stem: str) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, argument_bytes, kernel_of
 from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.ir.kernel import Kernel
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
@@ -62,11 +62,11 @@ class OpenCl(Struct, frozen=True):
         """Refuse ``--target``."""
         raise TargetOptionError("--backend opencl builds kernels for the device that it finds; leave --target out")
 
-    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+    def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the OpenCL C text of a leaf.  Raises ``NoCodeError``."""
-        if leaf.version.ir_strategies:
+        if variant.version.ir_strategies:
             raise NoCodeError("its kernel is PTX")
-        kernel = kernel_of(leaf, analyses)
+        kernel = kernel_of(variant, analyses)
         return LeafCode(kernel, _text(kernel).text)
 
     def device_name(self, stem: str) -> str:

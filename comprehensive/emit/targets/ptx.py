@@ -25,7 +25,7 @@ from comprehensive.emit.targets.target import (
     launching_a_function,
     ptx_names,
 )
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 
 _OPENING = """\
@@ -74,20 +74,20 @@ class Ptx(Struct, frozen=True):
         """Return the back end whose PTX is for that GPU and newer ones."""
         return replace(self, architecture=architecture)
 
-    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+    def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the PTX of a leaf.  Raises ``NoCodeError``, and ``TargetError`` for an unknown architecture."""
         from metafork.llvm.addresses import whole_grid_ptx_of_choice
         from metafork.llvm.ptx_target import ExternalFunctionError
         from metafork.printing.cuda import kernel_text
 
-        kernel = kernel_of(leaf, analyses)
+        kernel = kernel_of(variant, analyses)
         try:
-            strategies = leaf.version.ir_strategies
+            strategies = variant.version.ir_strategies
             texts = ptx_code(kernel, strategies, self.architecture, analyses, whole_grid_ptx_of_choice)
         except ExternalFunctionError as error:
             raise NoCodeError(str(error)) from error
         code = checked_arguments(LeafCode(kernel, kernel_text(kernel), *texts))
-        return jit_text.with_text(leaf, code) if self.jit else code
+        return jit_text.with_text(variant, code) if self.jit else code
 
     def device_name(self, stem: str) -> str:
         """Return ``NAME_ptx.c``."""

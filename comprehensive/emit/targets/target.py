@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from comprehensive.emit.identifiers import c_string
 from comprehensive.emit.leaf_code import LeafCode, argument_bytes
-from comprehensive.tree.schedule_tree import Leaf
+from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses, Hardware
 from metafork.runtime.machine import PRESETS, compute_capability, preset_name, presets_between
 
@@ -97,7 +97,7 @@ class Target(Protocol):
         """Return the back end for a GPU (``--target``); itself where its files are for any."""
         ...
 
-    def leaf_code(self, leaf: Leaf, analyses: Analyses | None) -> LeafCode:
+    def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the code of a leaf.  Raises ``NoCodeError``."""
         ...
 

@@ -228,8 +228,11 @@ class ScheduleView {
     const leaf = this.schedule.leaves[tree.leaf - 1];
     const element = make("button", { type: "button", className: "leaf" }, make("b", {}, `leaf ${leaf.id}`), ` ${leaf.title}`);
     element.addEventListener("click", () => this.show(leaf.id));
-    const counters = leaf.counters.map((one) => `${one.name} ${one.text}`).join(" ");
-    const texts = [`leaf ${leaf.id}`, leaf.title, leaf.kernel, counters, leaf.metafork || "", leaf.cuda || ""];
+    const texts = [`leaf ${leaf.id}`, leaf.title];
+    for (const one of leaf.variants) {
+      const counters = one.counters.map((counter) => `${counter.name} ${counter.text}`);
+      texts.push(one.title, one.kernel, ...counters, one.metafork || "", one.cuda || "");
+    }
     this.marks.push({ element, tree, leaf: leaf.id, own: texts.join("\n").toLowerCase() });
     return element;
   }
@@ -302,29 +305,32 @@ class ScheduleView {
     else if (!found.leaf) verdict.replaceChildren(`No leaf: ${found.region}. ${serial}`);
     else {
       const leaf = schedule.leaves[found.leaf - 1];
-      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), " is chosen: ", code(leaf.kernel), ` (${leaf.title})`, ...this.compiled(leaf));
+      const one = leaf.variants[found.variant - 1];
+      const passed = found.passed.flatMap(([number, failed]) => failed.map((text) => make("span", {}, `not variant ${number}: `, code(text))));
+      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), ` (${leaf.title}) is chosen, variant ${one.number}: `, code(one.kernel), ...(passed.length ? [list(passed)] : []));
     }
   }
 
-  /** What the verdict says of the instance for the values of static parameters. */
-  compiled(leaf) {
-    const { instance, missed } = this.selection;
-    if (!leaf.instances.length) return [];
-    if (!instance) return ["; no instance for these values, so the dynamic kernel runs"];
-    const one = leaf.instances[instance - 1];
-    if (!missed.length) return ["; compiled for ", code(one.text), ": ", code(one.kernel)];
-    return [`; not its instance ${instance}, so the dynamic kernel runs:`, list(missed.map(code))];
-  }
-
-  /** The instances of a leaf, that which runs now marked. */
-  instancesOf(leaf) {
+  /** The variants of a leaf, in order; the one that runs now is marked, and open. */
+  variantsOf(leaf) {
     const { selection } = this;
-    const rows = leaf.instances.map((one) => {
-      const runs = selection.leaf === leaf.id && selection.instance === one.number && !selection.missed.length;
-      const facts = [...one.counters.map(([name, text]) => `${name} ${text}`), ...one.system.map((needed) => needed.text)];
-      return make("tr", { className: runs ? "taken" : "" }, make("th", {}, code(one.text)), ...facts.map((fact) => make("td", {}, code(fact))));
+    return leaf.variants.map((one) => {
+      const runs = selection.leaf === leaf.id && selection.variant === one.number;
+      const limits = one.limits.map((limit) => code(limit.text));
+      const rows = one.counters.map((counter) => {
+        const number = runs ? selection.estimates[counter.name] : undefined;
+        const value = number === undefined || number === counter.text ? counter.text : `${counter.text} = ${number}`;
+        return make("tr", {}, make("th", {}, counter.name), make("td", {}, code(value)));
+      });
+      const parts = [make("summary", {}, `variant ${one.number}: ${one.title} `, code(one.kernel))];
+      if (limits.length) parts.push(make("h4", {}, "Runs where"), list(limits));
+      parts.push(make("table", {}, ...rows));
+      if (one.metafork !== null) {
+        const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0 }, text));
+        parts.push(make("div", { className: "sources" }, pane("MetaFork", one.metafork), pane("CUDA", one.cuda)));
+      }
+      return make("details", { className: runs ? "variant taken" : "variant", open: runs || leaf.variants.length === 1 }, ...parts);
     });
-    return rows.length ? [make("h4", {}, "Compiled for these values, where the conditions beside them hold"), make("table", { className: "instances" }, ...rows)] : [];
   }
 
   show(id) {
@@ -339,19 +345,10 @@ class ScheduleView {
     example.addEventListener("click", () => this.go(leaf));
     const heading = make("h3", {}, `leaf ${leaf.id}: ${leaf.title} `, ...(leaf.witness ? [example] : []));
     const cases = leaf.systems.map((system) => code(system.map((one) => one.text).join(" and ") || "always"));
-    const rows = leaf.counters.map((one) => {
-      const number = selection.leaf === id ? selection.estimates[one.name] : undefined;
-      const value = number === undefined || number === one.text ? one.text : `${one.text} = ${number}`;
-      return make("tr", {}, make("th", {}, one.name), make("td", {}, code(value)));
-    });
     const parts = [heading, make("h4", {}, cases.length > 1 ? "Chosen in any of these cases" : "Chosen when"), list(cases)];
     const violated = selection.violated[id];
     if (violated) parts.push(make("h4", {}, "Not chosen now"), list(violated.map(code)));
-    parts.push(make("table", {}, ...rows), ...this.instancesOf(leaf));
-    if (leaf.metafork !== null) {
-      const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0 }, text));
-      parts.push(make("div", { className: "sources" }, pane("MetaFork", leaf.metafork), pane("CUDA", leaf.cuda)));
-    }
+    parts.push(make("h4", {}, "Variants, of which the first runs whose limits hold"), ...this.variantsOf(leaf));
     this.leaf.replaceChildren(...parts);
   }
 }

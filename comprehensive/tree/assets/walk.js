@@ -73,14 +73,14 @@ const Walk = (() => {
   /**
    * Which leaf a point chooses (0: none), as comprehensive/tree/selection.py says it.
    * `values` is a Map of names to rationals; `path` is the way through the tree, true for an accepted condition.
-   * `instance` is the kernel for the values of static parameters (0: none), which runs where nothing is `missed`.
+   * `variant` is the number of the leaf's variant that runs; `passed` are [number, failures] of those before it.
    */
   const select = (schedule, values) => {
     const point = new Map(schedule.fixed.map(([name, number]) => [name, parse(number, true)]));
     for (const [name, value] of values) point.set(name, value);
     const missing = listed(schedule).filter((name) => !point.has(name));
     const byName = () => Object.create(null); // names of C are no names of Object.prototype
-    const found = { leaf: 0, missing, outside: [], region: "", violated: {}, path: [], point, instance: 0, missed: [] };
+    const found = { leaf: 0, missing, outside: [], region: "", violated: {}, path: [], point, variant: 0, passed: [] };
     Object.assign(found, { estimates: byName(), derived: byName() });
     if (missing.length) return found;
     for (const symbol of schedule.derived) {
@@ -113,13 +113,21 @@ const Walk = (() => {
     else found.region = tree.none;
     for (const leaf of schedule.leaves) {
       if (leaf.id === found.leaf) {
-        for (const counter of leaf.counters) {
-          const divisor = evaluate(counter.denominator, point);
-          if (divisor.n === 0n) continue;
-          found.estimates[counter.name] = text(divide(evaluate(counter.numerator, point), divisor));
+        for (const one of leaf.variants) {
+          if (!one.values.every(([name, value]) => text(point.get(name)) === value)) continue;
+          const failed = violations(one.limits, point);
+          if (failed.length) {
+            found.passed.push([one.number, failed]);
+            continue;
+          }
+          found.variant = one.number;
+          for (const counter of one.counters) {
+            const divisor = evaluate(counter.denominator, point);
+            if (divisor.n === 0n) continue;
+            found.estimates[counter.name] = text(divide(evaluate(counter.numerator, point), divisor));
+          }
+          break;
         }
-        const given = leaf.instances.find((one) => one.values.every(([name, value]) => text(point.get(name)) === value));
-        if (given) [found.instance, found.missed] = [given.number, violations(given.system, point)];
       } else {
         const failed = leaf.systems.map((system) => violations(system, point));
         found.violated[leaf.id] = failed.reduce((best, one) => (one.length < best.length ? one : best));

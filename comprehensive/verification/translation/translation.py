@@ -115,17 +115,21 @@ def validations(
     shapes: int = SHAPES,
     points: int = POINTS,
     seconds: float = 600.0,
-) -> dict[int, Validation]:
-    """Validate every leaf of a tree against its program, by leaf number; ``seconds`` are shared by all of them."""
+) -> dict[tuple[int, int], Validation]:
+    """Validate every leaf of a tree against its program, by the numbers of leaf and variant.
+
+    ``seconds`` are shared by all of them.  Instances, which have fewer parameters than the program, are left aside.
+    """
     deadline = time.monotonic() + seconds
     known: dict[Program, Validation] = {}
-    found: dict[int, Validation] = {}
-    for leaf in tree.leaves:
-        program = leaf.version.program
+    found: dict[tuple[int, int], Validation] = {}
+    variants = ((leaf.id, one) for leaf in tree.leaves for one in leaf.variants if not one.values)
+    for leaf, variant in variants:
+        program = variant.version.program
         if program not in known:
             left = max(0.0, deadline - time.monotonic())
             known[program] = validate(tree.written or tree.program, program, shapes=shapes, points=points, seconds=left)
-        found[leaf.id] = known[program]
+        found[leaf, variant.number] = known[program]
     return found
 
 

@@ -1,15 +1,15 @@
 """Counters and strategies made for tests: a version is the tuple of the names of the strategies applied to it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 from comprehensive.systems.start import Start
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, displayed_start
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument, displayed_start
 from comprehensive.tree.schedule_tree import CounterInfo
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial, at_most
-from strategies.strategy import Effect, NotApplied
+from strategies.strategy import Effect, Need, NotApplied
 
 Version = tuple[str, ...]
 
@@ -47,12 +47,9 @@ class MadeStrategy:
     improves: frozenset[str]
     on_ir: bool = False
     at_leaf: bool = False
-    at_fork: bool = False
-    by_itself: bool = False
+    proposes: bool = False
+    needs: tuple[Need, ...] = ()
     by_choice: bool = False
-    least: Mapping[str, int] = field(default_factory=dict, hash=False)
-    floors: tuple[MadeCounter, ...] = ()
-    falls_back: bool = False
     refuses: Callable[[Version], str | None] = lambda version: None
 
     def apply(self, version, analyses=None):
@@ -124,7 +121,13 @@ def document(begin, outcome, strategies, source="made.mf"):
         strategies=tuple(strategy.name for strategy in strategies),
         root=outcome.root,
         leaves=tuple(
-            LeafDocument(number, case.systems, case.strategies, (), f"made_leaf{number}", case.counters, case.witness)
+            LeafDocument(
+                number,
+                case.systems,
+                (),
+                (VariantDocument(1, f"made_leaf{number}", case.strategies, None, case.counters),),
+                case.witness,
+            )
             for number, case in enumerate(outcome.cases, 1)
         ),
         fixed=begin.fixed,

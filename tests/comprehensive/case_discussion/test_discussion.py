@@ -17,6 +17,7 @@ from comprehensive.case_discussion.properties import (
     idempotence,
     optimality,
 )
+from comprehensive.case_discussion.quintuple import Precedence
 from comprehensive.systems.systems import Systems
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from evaluators.counter import CounterValue, NotKnown
@@ -24,6 +25,7 @@ from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from strategies.strategy import Need
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, jacobi, start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))
@@ -37,8 +39,7 @@ def assert_sound(outcome, from_start, strategies):
     subject = Subject.of_outcome(outcome, from_start)
     judge = Judge(subject)
     checks = consistent(subject, judge) + disjoint(subject, judge) + covers_start(subject, judge)
-    own = {counter.name for strategy in strategies for counter in strategy.floors}
-    checks.append(height_bound(outcome.root, len(strategies), len(outcome.counters) + len(own)))
+    checks.append(height_bound(outcome.root, len(strategies), len(outcome.counters)))
     for check in checks:
         assert check.verdict is Verdict.YES, check
     for case in outcome.cases:
@@ -81,26 +82,6 @@ def test_jacobi_tree_without_registers_is_the_example_of_the_design():
     assert last.condition == at_most(0, Z)
     assert (last.accept, last.strategy, last.refuse) == (LeafReference(3), None, Inconsistent())
     assert outcome.statistics.solver_calls == 0
-
-
-@pytest.mark.parametrize(
-    ("by_itself", "leaves"),
-    [(True, [("dear", "own"), ("dear",), ("own",), ()]), (False, [("dear", "own"), ()])],
-)
-def test_what_splits_leaves_by_itself_is_there_without_what_others_cost(by_itself, leaves):
-    counters = [
-        MadeCounter("registers", "R", lambda version: 14 if "dear" in version else 4),
-        MadeCounter("shared_memory", "Z", lambda version: 5 if "own" in version else 0),
-    ]
-    nothing = frozenset()
-    strategies = [
-        MadeStrategy("dear", nothing, at_leaf=True, at_fork=True),
-        MadeStrategy("own", nothing, at_leaf=True, at_fork=True, by_itself=by_itself),
-    ]
-    begin = start()
-    outcome = Discussion(begin, counters, strategies).run(())
-    assert [case.strategies for case in outcome.cases] == leaves
-    assert_sound(outcome, begin, strategies)
 
 
 def transposition():
@@ -272,7 +253,27 @@ def test_a_strategy_at_the_leaf_is_left_out_where_a_counter_gets_worse():
     assert any(subject == "worse" and "a counter may get worse" in sentence for subject, sentence in outcome.notes)
 
 
-def forked(**fixed):
+class AsTheyAre:
+    """The order by cost, by which nothing goes first: leaves have variants then."""
+
+    def precedence(self, version, others):
+        return Precedence(False, "made up")
+
+
+def discussed(begin, counters, strategies):
+    """The outcome of a discussion whose leaves have variants, and each variant's strategies and limits, by leaf."""
+    outcome = Discussion(begin, counters, strategies, order=AsTheyAre()).run(())
+    assert_sound(outcome, begin, strategies)
+    for case in outcome.cases:
+        assert all(one.limits for one in case.proposals)
+    found = [
+        [(one.strategies, [c.text(begin.order) for c in one.limits]) for one in case.proposals]
+        for case in outcome.cases
+    ]
+    return outcome, found
+
+
+def dearer(**fixed):
     def registers(version):
         return 9 + 3 * ("dear" in version) + 2 * ("tile" in version)
 
@@ -287,83 +288,105 @@ def forked(**fixed):
     strategies = [
         MadeStrategy("free", frozenset({"other"}), at_leaf=True),
         MadeStrategy("dear", frozenset({"other"}), at_leaf=True),
-        MadeStrategy("tile", frozenset({"other"}), at_leaf=True, at_fork=True),
+        MadeStrategy("tile", frozenset({"other"}), proposes=True),
         MadeStrategy("smaller", frozenset({"shared_memory"})),
     ]
     begin = start(fixed=fixed)
-    outcome = Discussion(begin, counters, strategies).run(())
-    assert_sound(outcome, begin, strategies)
-    return outcome, texts(outcome, begin)
+    outcome, variants = discussed(begin, counters, strategies)
+    return outcome, texts(outcome, begin), variants
 
 
-def test_a_leaf_forks_by_the_counters_that_a_strategy_worsens():
-    outcome, systems = forked()
-    assert [case.strategies for case in outcome.cases] == [
-        ("free", "dear", "tile"),
-        ("free",),
-        ("smaller", "free", "dear", "tile"),
-        ("smaller", "free"),
+def test_what_a_strategy_worsens_limits_its_variant_and_nothing_else():
+    outcome, systems, variants = dearer()
+    assert [case.strategies for case in outcome.cases] == [("free",), ("smaller", "free")]
+    assert systems[0] == [["9 <= R", "2*s*B + 36 <= Z"]]
+    assert variants == [
+        [(("free", "dear", "tile"), ["14 <= R", "2*s*B + 56 <= Z"])],
+        [(("smaller", "free", "dear", "tile"), ["14 <= R", "s*B + 56 <= Z"])],
     ]
-    assert systems[0] == [["14 <= R", "2*s*B + 56 <= Z"]]
-    assert len(systems[1]) == 2
-    assert [case.counters["registers_per_thread"].numerator for case in outcome.cases[:2]] == [14, 9]
+    (variant,) = outcome.cases[0].proposals
+    assert [one.counters["registers_per_thread"].numerator for one in (variant, outcome.cases[0])] == [14, 9]
 
 
-def test_a_fixed_machine_has_one_side_of_a_fork():
-    rich, _ = forked(R=63, Z=10**9)
-    assert {case.strategies for case in rich.cases} >= {("free", "dear", "tile")}
-    poor, _ = forked(R=10)
+def test_a_fixed_machine_decides_limits():
+    rich, _, variants = dearer(R=63, Z=10**9)
+    assert rich.cases[0].strategies == ("free",)
+    assert variants[0] == [(("free", "dear", "tile"), ["2*s*B + 56 <= 1000000000"])]
+    _, _, variants = dearer(R=63)
+    assert variants[0] == [(("free", "dear", "tile"), ["2*s*B + 56 <= Z"])]
+    poor, _, variants = dearer(R=10)
     assert [case.strategies for case in poor.cases] == [("free",), ("smaller", "free")]
+    assert variants == [[], []]
 
 
-def test_a_leaf_forks_by_what_a_strategy_needs_to_pay():
-    counters = [
-        MadeCounter("threads_per_block", "T", lambda version: B if "several" in version else S * B),
-        MadeCounter("registers_per_thread", "R", lambda version: 9 + 3 * len(version)),
-    ]
+def test_a_variant_without_limits_takes_the_place_of_its_leaf():
+    counters = [MadeCounter("registers_per_thread", "R", lambda version: 9 + len(version))]
+    strategies = [MadeStrategy("tile", frozenset(), proposes=True)]
+    outcome, variants = discussed(start(machine=("R",), fixed={"R": 63}), counters, strategies)
+    assert [case.strategies for case in outcome.cases] == [("tile",)]
+    assert variants == [[]]
+
+
+def test_the_order_of_the_paper_has_no_variants():
+    counters = [MadeCounter("registers_per_thread", "R", lambda version: 9 + len(version))]
+    strategies = [MadeStrategy("tile", frozenset(), proposes=True)]
+    (case,) = Discussion(start(machine=("R",)), counters, strategies).run(()).cases
+    assert (case.strategies, case.proposals) == ((), ())
+
+
+def test_what_is_needed_is_a_limit_and_the_next_variant_does_without():
+    threads = MadeCounter("threads_per_block", "T", lambda version: B if "several" in version else S * B)
+    counters = [threads, MadeCounter("registers_per_thread", "R", lambda version: 9 + 3 * len(version))]
+    needs = (Need(threads, "warp_size"),)
     strategies = [
-        MadeStrategy("several", frozenset(), at_leaf=True, at_fork=True, least={"threads_per_block": 32, "banks": 2}),
-        MadeStrategy("tile", frozenset(), at_leaf=True, at_fork=True),
+        MadeStrategy("several", frozenset(), proposes=True, needs=needs),
+        MadeStrategy("tile", frozenset(), proposes=True),
     ]
-    begin = start(machine=("T", "R"))
-    outcome = Discussion(begin, counters, strategies).run(())
-    assert_sound(outcome, begin, strategies)
-    systems = {case.strategies: system for case, system in zip(outcome.cases, texts(outcome, begin), strict=True)}
-    assert systems["several", "tile"] == [["s*B <= T", "32 <= B", "15 <= R"]]
-    assert systems["tile",] == [["s*B <= T", "12 <= R", "B < 32"]]
-    assert all(any(limit in system for limit in ("R < 15", "R < 12")) for system in systems[()])
+    outcome, variants = discussed(start(machine=("T", "R")), counters, strategies)
+    assert [case.strategies for case in outcome.cases] == [()]
+    assert variants == [[(("several", "tile"), ["32 <= B", "15 <= R"]), (("tile",), ["12 <= R"])]]
 
 
-def with_a_floor_of_its_own(share):
-    """The leaves where a strategy asks for what no counter that takes part says, and falls back to a smaller one."""
+def with_a_need_of_its_own(share):
+    """The variants where a strategy needs what no counter that takes part says, and a smaller one comes behind it."""
 
     def taken(version):
         return "taken" if {"tall", "short"} & {*version} else None
 
     counters = [MadeCounter("registers_per_thread", "R", lambda version: 40 if "tall" in version else 9 + len(version))]
-    whole = MadeCounter("share", "W", share)
+    needs = (Need(MadeCounter("share", "W", share), 1),)
     strategies = [
-        MadeStrategy("tall", frozenset(), at_leaf=True, at_fork=True, floors=(whole,), falls_back=True, refuses=taken),
-        MadeStrategy("short", frozenset(), at_leaf=True, at_fork=True, refuses=taken),
+        MadeStrategy("tall", frozenset(), proposes=True, needs=needs, refuses=taken),
+        MadeStrategy("short", frozenset(), proposes=True, refuses=taken),
     ]
-    begin = start(machine=("R",))
-    outcome = Discussion(begin, counters, strategies).run(())
-    assert_sound(outcome, begin, strategies)
-    return {case.strategies: system for case, system in zip(outcome.cases, texts(outcome, begin), strict=True)}
+    _, (variants,) = discussed(start(machine=("R",)), counters, strategies)
+    return variants
 
 
-def test_a_strategy_may_ask_for_what_no_counter_says_and_fall_back():
-    systems = with_a_floor_of_its_own(lambda version: CounterValue(B, Polynomial.constant(16)))
-    assert systems["tall",] == [["16 <= B", "40 <= R"]]
-    assert sorted(systems["short",]) == [["10 <= R", "B < 16"], ["16 <= B", "10 <= R", "R < 40"]]
-    assert all("R < 10" in system for system in systems[()])
+def test_a_strategy_may_need_what_no_counter_says():
+    variants = with_a_need_of_its_own(lambda version: CounterValue(B, Polynomial.constant(16)))
+    assert variants == [(("tall",), ["16 <= B", "40 <= R"]), (("short",), ["10 <= R"])]
 
 
-def test_what_it_asks_for_and_is_not_known_is_not_there():
-    assert ("tall",) not in with_a_floor_of_its_own(lambda version: NotKnown("nobody knows"))
-    assert with_a_floor_of_its_own(lambda version: NotKnown("nobody knows"))["short",] == [["10 <= R"]]
-    outside = CounterValue(B, domain=(at_most(B, 8),))
-    assert ("tall",) not in with_a_floor_of_its_own(lambda version: outside)
+@pytest.mark.parametrize("share", [NotKnown("nobody knows"), CounterValue(B, domain=(at_most(B, 8),))])
+def test_what_is_needed_and_not_known_is_not_there(share):
+    assert with_a_need_of_its_own(lambda version: share) == [(("short",), ["10 <= R"])]
+
+
+def test_leaves_have_few_variants():
+    def registers(version):
+        return 9 + sum(2 ** int(name[1:]) for name in version)
+
+    counters = [MadeCounter("registers_per_thread", "R", registers)]
+    many = MadeCounter("many", "W", lambda version: B)
+    strategies = [MadeStrategy(f"O{i}", frozenset(), proposes=True, needs=(Need(many, 9),)) for i in range(5)]
+    _, (variants,) = discussed(start(machine=("R",)), counters, strategies)
+    assert [names for names, _ in variants] == [
+        ("O0", "O1", "O2", "O3", "O4"),
+        ("O0", "O1", "O2", "O3"),
+        ("O0", "O1", "O2", "O4"),
+        ("O0", "O1", "O3", "O4"),
+    ]
 
 
 def test_equal_versions_are_one_leaf_and_their_systems_are_joined_where_possible():

@@ -127,7 +127,7 @@ void copy(int n, int B0, int B1, const float a[n][n], float c[n][n]) {
         ("jacobi1d", 0, "T=9 t=1 N=262146 s=4 B=256", "no shared memory", "a in shared memory"),
         ("smooth", 0, "n=262146 s=4 B=256", "no shared memory", "x in shared memory"),
         ("matadd", 0, "N=512 B0=8 B1=32", "as written", "as written"),
-        ("matmul", 0, "n=192 B0=16 ub1=16 s=4", "register tiles", "register tiles"),
+        ("matmul", 0, "n=192 B0=16 ub1=16 s=4", "register tiles", "a, b in shared memory"),
         ("matmul_tile", 0, "n=192 B=16 K=16 s0=4 s1=4", "a, b in shared memory", "a, b in shared memory"),
         ("matvec", 0, "m=512 n=512 B=64", "A, x in shared memory", "A, x in shared memory"),
         (NEVER_CACHED, 0, "n=512 B0=8 B1=32", "as written", "as written"),
@@ -152,7 +152,7 @@ def test_report_and_explain_say_in_symbols_why_a_leaf_goes_first():
     before, after = report.split("## transpose_k1:")
     assert "2*s*B0*B1 < 6*s*B0*B1 + 3*B0*B1" in before.split("### Leaves, in order of preference")[1]
     assert "`2*s*B0*B1 <= 2*s*B0*B1`" in before
-    assert "that it asks for no more sectors is not proved, in elements a block: `9*s*B0*B1 <= 2*s*B0*B1`" in after
+    assert "that it asks for no more sectors is not proved, in elements per block: `9*s*B0*B1 <= 2*s*B0*B1`" in after
     told = CliRunner().invoke(cli, ["explain", "examples/transpose.mf"])
     copied, transposed = told.output.split("transpose_k1:")
     assert told.exit_code == 0
@@ -160,7 +160,7 @@ def test_report_and_explain_say_in_symbols_why_a_leaf_goes_first():
     assert "2*s*B0*B1 < 6*s*B0*B1 + 3*B0*B1" in copied
     assert "c goes through shared memory" in transposed
     assert "a does not go through shared memory" in transposed
-    # Versions are compared as they are at leaves, without what is only done where a tree forks.
+    # Versions are compared as they are at leaves, without what only variants have.
     assert "x does not go through shared memory" in CliRunner().invoke(cli, ["explain", "examples/smooth.mf"]).output
     paper = CliRunner().invoke(cli, ["explain", "--order", "paper", "examples/transpose.mf"])
     assert "does not go through shared memory" not in paper.output

@@ -75,7 +75,7 @@ def test_a_leaf_has_instances_where_they_make_its_code_simpler():
     (tree,) = result.schedules
     assert [one.values for one in tree.leaves[0].instances] == list(typical_values(program(LINE)))
     assert ("instances", CHOSEN) in tree.notes
-    assert "- instance 1, `input_k0_leaf1_instance1`: when `B = 256, s = 4`" in result.to_report()
+    assert "- variant 1, `input_k0_leaf1_v1`: for B = 256, s = 4" in result.to_report()
     (tree,) = optimize(MATADD, static="auto", counters=("threads_per_block",), strategies=()).schedules
     assert tree.leaves[0].instances == ()  # its loops are those of the grid alone
     tried = "B0 = 16, B1 = 16; B0 = 8, B1 = 32; B0 = 32, B1 = 16; B0 = 4, B1 = 8"
@@ -104,7 +104,7 @@ def test_instances_for_typical_values_are_verified():
     options = Options(points=2, optimization="-O0", races=False, dataflow_seconds=0)
     found = verify(LINE, static="auto", options=options, **QUICK, machine="all")
     assert found.passed
-    assert any(sum(row.instances.values()) > 0 for row in found.leaves)
+    assert any(row.for_values and row.points for row in found.rows)
 
 
 def test_the_option_takes_words_or_values():

@@ -1,8 +1,8 @@
-"""A tree of version 1, as JSON."""
+"""A tree as JSON, of version 1 and of version 3."""
 
 import json
 
-EXAMPLE = json.loads(
+OLDER = json.loads(
     """
 { "format": "metafork-tree", "version": 1, "source": "jacobi1d.mf",
   "schedules": [ {
@@ -31,3 +31,22 @@ EXAMPLE = json.loads(
                  "counters": {"shared_memory": "0"}, "witness": {"N": 3, "s": 1, "B": 1, "Z": 0}} ] } ] }
 """
 )
+
+
+def in_version_3(tree):
+    """A tree of version 1 or 2 in version 3: instances and the kernel of a leaf are its variants."""
+    tree = json.loads(json.dumps(tree))
+    tree["version"] = 3
+    for leaf in (leaf for schedule in tree["schedules"] for leaf in schedule["leaves"]):
+        own = {key: leaf.pop(key) for key in ("strategies", "kernel", "counters")}
+        instances = [
+            {"strategies": [], "effects": [], "counters": {}, **one, "limits": one.get("system", [])}
+            for one in leaf.pop("instances", [])
+        ]
+        for one in instances:
+            one.pop("system", None)
+        leaf["variants"] = [*instances, {**own, "limits": []}]
+    return tree
+
+
+EXAMPLE = in_version_3(OLDER)

@@ -16,7 +16,7 @@ import pytest
 import metafork
 from comprehensive.leaf_files import LeafTexts
 from comprehensive.tree import page
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument
+from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree
 from comprehensive.tree.selection import MissingValueError, select
 from evaluators.counter import CounterValue
@@ -109,8 +109,8 @@ def expected(schedule, point):
         "violated": {str(leaf): [str(one) for one in failed] for leaf, failed in found.violated.items()},
         "estimates": {name: str(number) for name, number in found.estimates.items()},
         "derived": {name: str(number) for name, number in found.derived.items()},
-        "instance": getattr(found.instance or found.passed_over, "number", 0),
-        "missed": [str(one) for one in found.missed],
+        "variant": 0 if found.variant is None else found.variant.number,
+        "passed": [[one.number, [str(missed) for missed in failed]] for one, failed in found.passed_over],
     }
 
 
@@ -167,12 +167,12 @@ def test_the_page_chooses_what_select_chooses(text, options):
 COMPILED = {"counters": ["registers_per_thread"], "strategies": [], "static": {"s": (2, 4), "B": (128,)}}
 
 
-def test_the_page_names_the_instance_that_select_names():
+def test_the_page_names_the_variant_that_select_names():
     result = metafork.optimize(EXAMPLES / "smooth.mf", machine="all", **COMPILED)
     (schedule,) = result.document.schedules
     (leaf,) = schedule.leaves
-    assert len(leaf.instances) == 2
-    assert all(one.system for one in leaf.instances)
+    assert len(leaf.variants) == 3
+    assert any(one.limits for one in leaf.variants)
     limits = {"RB": 65536, "T": 1024, "Z": 12288, "block_dim_x": 1024}
     points = [
         (0, limits | {"n": 4098, "s": s, "B": block, "R": registers})
@@ -183,11 +183,11 @@ def test_the_page_names_the_instance_that_select_names():
     answers = asked_of_node(page_of(result), points)
     for (_, point), answer in zip(points, answers, strict=True):
         assert answer == expected(schedule, point), point
-    assert {(answer["instance"], bool(answer["missed"])) for answer in answers if answer["leaf"]} >= {
-        (0, False),
+    assert {(answer["variant"], bool(answer["passed"])) for answer in answers if answer["leaf"]} == {
         (1, False),
         (2, False),
-        (2, True),
+        (3, False),
+        (3, True),
     }
 
 
@@ -227,8 +227,18 @@ def made(name="made", **changes):
         "strategies": ("other",),
         "root": root,
         "leaves": (
-            LeafDocument(1, ((equal(low, high),), (at_most(x, 9), at_most(ONE, y))), (), (), "k1", counters),
-            LeafDocument(2, ((less_than(high, low), at_most(y, 2)), (at_most(x, 3),)), ("other",), (), "k2", counters),
+            LeafDocument(
+                1,
+                ((equal(low, high),), (at_most(x, 9), at_most(ONE, y))),
+                (),
+                (VariantDocument(1, "k1_v1", limits=(at_most(half, y),)), VariantDocument(2, "k1", (), None, counters)),
+            ),
+            LeafDocument(
+                2,
+                ((less_than(high, low), at_most(y, 2)), (at_most(x, 3),)),
+                (),
+                (VariantDocument(1, "k2", ("other",), None, counters),),
+            ),
         ),
         "fixed": {"W": Fraction(1, 3)},
     }
@@ -292,7 +302,12 @@ def test_texts_of_the_input_are_texts():
         "script",
     ]
     data = json.loads(part(text, "data"))
-    assert data["source"] == data["schedules"][0]["name"] == data["schedules"][0]["leaves"][0]["cuda"] == HOSTILE
+    assert (
+        data["source"]
+        == data["schedules"][0]["name"]
+        == data["schedules"][0]["leaves"][0]["variants"][-1]["cuda"]
+        == HOSTILE
+    )
     view = part(text, "view")
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", view)
 
@@ -373,30 +388,30 @@ def test_the_fields_light_up_the_leaf(tmp_path):
     ]
 
 
-INSTANCES = """
+VARIANTS = """
 const [view] = VIEWS;
 const at = (point) => {
   for (const [name, text] of point) {
     view.fields.get(name).text.value = text;
     view.fields.get(name).text.dispatchEvent(new Event("input"));
   }
-  const lit = [...view.leaf.querySelectorAll(".instances .taken th")].map((one) => one.textContent);
+  const lit = [...view.leaf.querySelectorAll(".variant.taken summary")].map((one) => one.textContent);
   return [view.verdict.textContent.split(")").slice(-1)[0], lit];
 };
 document.title = JSON.stringify(POINTS.map(at));
 """
 
 
-def test_the_leaf_shows_its_instances(tmp_path):
+def test_the_leaf_shows_its_variants(tmp_path):
     result = metafork.optimize(EXAMPLES / "smooth.mf", **COMPILED)
     text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
     points = [[["n", "4098"], ["B", "128"], ["R", "255"], ["s", s]] for s in ("2", "3")]
-    script = f"<script>const POINTS = {json.dumps(points)};{INSTANCES}</script></body>"
+    script = f"<script>const POINTS = {json.dumps(points)};{VARIANTS}</script></body>"
     title, _ = in_browser(text.replace("</body>", script), tmp_path)
-    kernel = result.document.schedules[0].leaves[0].instances[0].kernel
+    variants = result.document.schedules[0].leaves[0].variants
     assert json.loads(title) == [
-        [f"; compiled for s = 2, B = 128: {kernel}", ["s = 2, B = 128"]],
-        ["; no instance for these values, so the dynamic kernel runs", []],
+        [f" is chosen, variant 1: {variants[0].kernel}", [f"variant 1: for s = 2, B = 128 {variants[0].kernel}"]],
+        [f" is chosen, variant 3: {variants[2].kernel}", [f"variant 3: as written {variants[2].kernel}"]],
     ]
 
 

@@ -15,24 +15,27 @@
 
 typedef enum metafork_measure { METAFORK_ESTIMATED, METAFORK_REGISTERS_PER_THREAD, METAFORK_REGISTERS_PER_BLOCK } metafork_measure;
 
-/* value <= limit for one counter of one leaf; a measured counter replaces the left side where the compiler's figure is known. */
+/* value <= limit for one counter of one variant; a measured counter replaces the left side where the compiler's figure is known. */
 typedef struct metafork_limit {
     const char *counter;
     metafork_condition condition;
     metafork_measure measure;
 } metafork_limit;
 
-typedef struct metafork_system {
+/* A kernel of a leaf: it runs where the conditions hold that it has beside those of its leaf, and its counters are within the
+ * machine's limits.  `compiled` says that it can be compiled at run time for the arguments (metafork/jit.h). */
+typedef struct metafork_variant {
     const metafork_condition *conditions;
-    int count;
-} metafork_system;
-
-/* A leaf's own limits, and the conditions under which each of its instances runs. */
-typedef struct metafork_leaf {
+    int condition_count;
     const metafork_limit *limits;
     int limit_count;
-    const metafork_system *instances;
-    int instance_count;
+    bool compiled;
+} metafork_variant;
+
+/* The variants of a leaf in order of preference; the last one is its own, and has no conditions. */
+typedef struct metafork_leaf {
+    const metafork_variant *variants;
+    int variant_count;
 } metafork_leaf;
 
 /* Of an array: what a launch does to it (metafork_effect says what the words mean). */
@@ -98,37 +101,32 @@ __attribute__((format(printf, 3, 4), unused)) static void metafork_serial(const 
     va_end(arguments);
 }
 
-__attribute__((unused)) static void metafork_print_number(metafork_polynomial polynomial, const int64_t *values) {
+typedef char metafork_digits[48];
+
+/* A value as text, which lies in `digits`. */
+__attribute__((unused)) static const char *metafork_number_text(metafork_polynomial polynomial, const int64_t *values, metafork_digits digits) {
     metafork_int128 value;
-    if (!metafork_value_small(polynomial, values, &value)) {
-        fprintf(stderr, "%sabout 2^126 or more", metafork_sign(polynomial, values) < 0 ? "minus " : "");
-        return;
-    }
-    char digits[48];
-    size_t at = sizeof digits - 1;
+    if (!metafork_value_small(polynomial, values, &value)) return metafork_sign(polynomial, values) < 0 ? "minus about 2^126 or more" : "about 2^126 or more";
+    size_t at = sizeof(metafork_digits) - 1;
     metafork_uint128 size = value < 0 ? -(metafork_uint128)value : (metafork_uint128)value;
     digits[at] = '\0';
     do {
         digits[--at] = (char)('0' + (int)(size % 10));
         size /= 10;
     } while (size != 0);
-    fprintf(stderr, "%s%s", value < 0 ? "-" : "", digits + at);
+    if (value < 0) digits[--at] = '-';
+    return digits + at;
 }
 
-/* One line of an explanation: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
-__attribute__((unused)) static void metafork_print_violation(const char *where, int leaf, const metafork_condition *condition, int64_t measured,
+/* One line of an explanation, at once, as other threads may write too: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
+__attribute__((unused)) static void metafork_print_violation(const char *where, const metafork_condition *condition, int64_t measured,
                                                             const int64_t *values) {
     static const char *const relations[] = {"<=", "<", "=="};
-    fprintf(stderr, "metafork:   %s", where);
-    if (leaf > 0) fprintf(stderr, " %d", leaf);
-    fprintf(stderr, ": %s is violated: ", condition->text);
-    if (measured >= 0)
-        fprintf(stderr, "%lld (as compiled)", (long long)measured);
-    else
-        metafork_print_number(condition->left, values);
-    fprintf(stderr, " %s ", relations[condition->relation]);
-    metafork_print_number(condition->right, values);
-    fprintf(stderr, "\n");
+    metafork_digits left, right, compiled;
+    if (measured >= 0) snprintf(compiled, sizeof compiled, "%lld (as compiled)", (long long)measured);
+    fprintf(stderr, "metafork:   %s: %s is violated: %s %s %s\n", where, condition->text,
+            measured >= 0 ? compiled : metafork_number_text(condition->left, values, left), relations[condition->relation],
+            metafork_number_text(condition->right, values, right));
 }
 
 /* What the compiler used in place of a counter's estimate, or -1. */
@@ -140,13 +138,24 @@ static inline int64_t metafork_measured(const metafork_limit *limit, const metaf
     return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
 }
 
-/* Whether the leaf's own limits hold; explains those that do not where `explain` is set. */
-__attribute__((unused)) static bool metafork_within_limits(const metafork_schedule *schedule, int leaf, const metafork_shape *shape, const int64_t *values,
-                                                          int64_t warp_size, bool explain) {
-    const metafork_leaf *one = &schedule->leaves[leaf - 1];
+/* Whether the conditions of a variant hold; explains the first that does not as one of `where` (NULL: says nothing). */
+static inline bool metafork_admitted(const metafork_variant *variant, const int64_t *values, const char *where) {
+    for (int i = 0; i < variant->condition_count; i++)
+        if (!metafork_holds(&variant->conditions[i], values)) {
+            /* Other values than those that it is compiled for are no reason worth a line. */
+            if (variant->conditions[i].relation != METAFORK_EQUAL && where != NULL)
+                metafork_print_violation(where, &variant->conditions[i], -1, values);
+            return false;
+        }
+    return true;
+}
+
+/* Whether a variant is within the limits of the machine; explains those that do not hold in the same way. */
+__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, const metafork_shape *shape, const int64_t *values,
+                                                          int64_t warp_size, const char *where) {
     bool within = true;
-    for (int i = 0; i < one->limit_count; i++) {
-        const metafork_limit *limit = &one->limits[i];
+    for (int i = 0; i < variant->limit_count; i++) {
+        const metafork_limit *limit = &variant->limits[i];
         const int64_t measured = metafork_measured(limit, shape, warp_size);
         bool holds;
         if (measured >= 0) {
@@ -156,10 +165,21 @@ __attribute__((unused)) static bool metafork_within_limits(const metafork_schedu
         } else {
             holds = metafork_holds(&limit->condition, values) != 0;
         }
-        if (!holds && explain) metafork_print_violation("leaf", leaf, &limit->condition, measured, values);
+        if (!holds && where != NULL) metafork_print_violation(where, &limit->condition, measured, values);
         within = within && holds;
     }
     return within;
+}
+
+/* The number of the first variant of a leaf that its estimates admit, 0 for none. */
+__attribute__((unused)) static int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values) {
+    metafork_shape unknown = METAFORK_NONE;
+    unknown.registers = -1;
+    for (int number = 1; number <= leaf->variant_count; number++) {
+        const metafork_variant *variant = &leaf->variants[number - 1];
+        if (metafork_admitted(variant, values, NULL) && metafork_within_limits(variant, &unknown, values, 0, NULL)) return number;
+    }
+    return 0;
 }
 
 static inline void metafork_check_targets(const metafork_schedule *schedule, const metafork_machine *machine) {
@@ -218,44 +238,45 @@ __attribute__((unused)) static int metafork_back_to_host(const metafork_schedule
 /* Select a leaf; `inputs` are the parameters and values of one call. */
 typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
 
-typedef struct metafork_bounds {
-    const metafork_schedule *schedule;
-    int leaf;
-    const int64_t *values;
-    int64_t warp_size;
-} metafork_bounds;
-
-/* Whether the conditions of an instance of a leaf hold, and the leaf's limits with what the compiler used for it. */
-__attribute__((unused)) static bool metafork_instance_fits(const void *context, const metafork_shape *shape) {
-    const metafork_bounds *one = (const metafork_bounds *)context;
-    const metafork_leaf *leaf = &one->schedule->leaves[one->leaf - 1];
-    /* One that was compiled at run time has no conditions. */
-    if (shape->instance <= leaf->instance_count) {
-        const metafork_system *system = &leaf->instances[shape->instance - 1];
-        for (int i = 0; i < system->count; i++)
-            if (!metafork_holds(&system->conditions[i], one->values)) {
-                if (metafork_enabled("METAFORK_TRACE")) metafork_print_violation("instance", shape->instance, &system->conditions[i], -1, one->values);
-                return false;
-            }
+/* Find the first of a leaf's variants that runs on this machine, by what its compiler used, and check it: `shape` is its.  One that
+ * can be compiled for the arguments is, before the kernel for any.  Whether the last one is within limits is not asked where it
+ * `must_run`.  0, or what the check of the last one said; METAFORK_ERESOURCES where it is not within limits. */
+__attribute__((unused)) static int metafork_take_variant(const metafork_leaf *leaf, const int64_t *values, int64_t warp_size, metafork_attempt *attempt,
+                                                        const void *inputs, int number, void *stream, bool must_run, metafork_shape *shape) {
+    const bool traced = metafork_enabled("METAFORK_TRACE");
+    int error = METAFORK_EINVAL;
+    for (int place = 0; place < leaf->variant_count; place++) {
+        const metafork_variant *variant = &leaf->variants[place];
+        const bool last = place == leaf->variant_count - 1;
+        char name[64];
+        snprintf(name, sizeof name, "leaf %d, variant %d", number, place + 1);
+        const char *const where = traced ? name : NULL;
+        if (!metafork_admitted(variant, values, where)) continue;
+        for (int compiled = variant->compiled; compiled >= 0; compiled--) {
+            const metafork_shape none = METAFORK_NONE;
+            *shape = none;
+            shape->variant = place + 1;
+            shape->compiled = compiled != 0;
+            error = attempt(inputs, number, false, shape, stream, NULL);
+            if (error != METAFORK_OK) continue;
+            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, shape, values, warp_size, where)) return METAFORK_OK;
+            error = METAFORK_ERESOURCES;
+        }
     }
-    return metafork_within_limits(one->schedule, one->leaf, shape, one->values, one->warp_size, false);
+    return error;
 }
 
-/* Check a leaf, and launch the kernel of it that fits.  `choose` fills `values`, on which the conditions of instances are evaluated. */
+/* Check a leaf, and launch the first of its variants that fits.  `choose` fills `values`, on which conditions are evaluated. */
 __attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
                                                        metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
     metafork_shape shape = METAFORK_NONE;
-    int error = attempt(inputs, leaf, false, &shape, stream, NULL);
-    if (error == METAFORK_OK && shape.instances > 0) {
-        metafork_machine machine;
-        int device;
-        error = metafork_current_device(&device);
-        if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-        if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0) {
-            const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
-            metafork_take_instance(&shape, attempt, inputs, leaf, stream, metafork_instance_fits, &context);
-        }
-    }
+    metafork_machine machine;
+    int device, error = leaf < 1 || leaf > schedule->leaf_count ? METAFORK_EINVAL : metafork_current_device(&device);
+    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0)
+        error = metafork_take_variant(&schedule->leaves[leaf - 1], values, machine.warp_size, attempt, inputs, leaf, stream, true, &shape);
+    else if (error == METAFORK_OK)
+        error = attempt(inputs, leaf, false, &shape, stream, NULL);
     return error != METAFORK_OK ? error : attempt(inputs, leaf, true, &shape, stream, arrays);
 }
 
@@ -372,7 +393,7 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
                                                                         : "a derived value does not fit 64 bits");
         if (chosen == -1 && metafork_enabled("METAFORK_STRICT"))
             for (int i = 0; i < schedule->start_count; i++)
-                if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", 0, &schedule->start[i], -1, values);
+                if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", &schedule->start[i], -1, values);
         metafork_touch_all(METAFORK_UPDATES); /* the sizes of arrays may mean nothing */
         return metafork_back_to_host(schedule, arrays, bytes);
     }
@@ -383,15 +404,20 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
     for (int next = 0; next <= schedule->leaf_count && leaf == 0; next++) {
         const int candidate = next == 0 ? chosen : next;
         if (candidate == 0 || (next > 0 && candidate == chosen)) continue;
-        if (attempt(inputs, candidate, false, &shape, NULL, NULL) != METAFORK_OK) continue;
-        if (metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, false)) leaf = candidate;
+        const metafork_leaf *const one = &schedule->leaves[candidate - 1];
+        if (metafork_take_variant(one, values, machine.warp_size, attempt, inputs, candidate, NULL, false, &shape) == METAFORK_OK) leaf = candidate;
     }
     if (leaf == 0) {
         metafork_serial(schedule, METAFORK_SAY_LEAF, "no leaf fits this machine and these parameters");
         if (metafork_enabled("METAFORK_STRICT"))
             for (int candidate = 1; candidate <= schedule->leaf_count; candidate++) {
+                const metafork_leaf *const one = &schedule->leaves[candidate - 1];
+                const metafork_shape none = METAFORK_NONE;
+                char where[32];
+                shape = none; /* of its own variant, which asks for least */
+                snprintf(where, sizeof where, "leaf %d", candidate);
                 const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
-                const bool within = metafork_within_limits(schedule, candidate, &shape, values, machine.warp_size, true);
+                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], &shape, values, machine.warp_size, where);
                 if (within || refused != METAFORK_OK)
                     fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
                             (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],
@@ -399,10 +425,6 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
             }
         return metafork_back_to_host(schedule, arrays, bytes);
     }
-
-    /* Which leaf runs is decided by its dynamic kernel. */
-    const metafork_bounds context = {schedule, leaf, values, machine.warp_size};
-    metafork_take_instance(&shape, attempt, inputs, leaf, NULL, metafork_instance_fits, &context);
 
     void *pointers[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
     const char *names[METAFORK_MOST_ARRAYS] = METAFORK_NONE;

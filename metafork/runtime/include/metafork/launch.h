@@ -84,11 +84,9 @@ typedef struct metafork_shape {
     int64_t shared_bytes;
     int64_t registers;
     bool large; /* whether the kernel that walks the grid, with offsets of 64 bits, is launched */
-    int instances; /* how many kernels for values of static parameters the leaf has beside the dynamic one */
-    int instance;  /* which of them; 0: the dynamic one; METAFORK_MATCHING asks for that of the arguments */
+    int variant;   /* which one of the leaf's is asked for, from 1; 0: its own */
+    bool compiled; /* whether it is to be compiled for the arguments (metafork/jit.h) */
 } metafork_shape;
-
-enum { METAFORK_MATCHING = -1, METAFORK_COMPILED = 1 << 20 /* the one that is compiled for them (metafork/jit.h) */ };
 
 /* What the compiler of a kernel used; registers is -1 and threads INT64_MAX where nobody says. */
 typedef struct metafork_attributes {
@@ -159,17 +157,6 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *const 
     return METAFORK_OK;
 }
 
-/* Take the leaf's instance for the arguments in place of its dynamic kernel, whose checked shape is given, where there is one and it
- * fits too: it needs no more shared memory, and `fits` (NULL: always) says so of its shape. */
-static inline void metafork_take_instance(metafork_shape *shape, metafork_attempt *attempt, const void *inputs, int leaf, void *stream,
-                                          bool (*fits)(const void *context, const metafork_shape *shape), const void *context) {
-    metafork_shape own = METAFORK_NONE;
-    if (shape->instances == 0) return;
-    own.instance = METAFORK_MATCHING;
-    if (attempt(inputs, leaf, false, &own, stream, NULL) != METAFORK_OK) return;
-    if (own.instance > 0 && own.shared_bytes <= shape->shared_bytes && (fits == NULL || fits(context, &own))) *shape = own;
-}
-
 __attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
                                                           const int64_t *parameters, int count) {
     char line[1024];
@@ -180,13 +167,12 @@ __attribute__((unused)) static void metafork_trace_launch(const char *schedule, 
     line[used < sizeof line ? used : sizeof line - 1] = '\0';
     char registers[32] = "";
     if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
-    char instance[32] = "";
-    if (shape->instance > 0) snprintf(instance, sizeof instance, " instance=%d", shape->instance);
-    if (shape->instance == METAFORK_COMPILED) snprintf(instance, sizeof instance, " instance=jit");
+    char variant[32] = "";
+    if (shape->variant > 0) snprintf(variant, sizeof variant, " variant=%d", shape->variant);
     const char *const large = shape->large ? " large" : "";
-    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s\n", schedule, leaf,
+    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s%s\n", schedule, leaf,
             used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
-            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, instance);
+            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, variant, shape->compiled ? " jit" : "");
 }
 
 #endif
