@@ -34,11 +34,11 @@ MARKS = "<!-- executed -->\n", "<!-- end of executed -->\n"
 
 
 class Llvm(Cuda, frozen=True):
-    """The back end for CUDA with every leaf as PTX."""
+    """The back end for CUDA with every kernel as PTX."""
 
-    def leaf_code(self, leaf, analyses):
-        """Return the code that the PTX back end has of a leaf."""
-        return Ptx(architecture="sm_80").leaf_code(leaf, analyses)
+    def leaf_code(self, variant, analyses):
+        """Return the code that the PTX back end has of a variant."""
+        return Ptx(architecture="sm_80").leaf_code(variant, analyses)
 
 
 def measure(bench, case):
@@ -49,7 +49,7 @@ def measure(bench, case):
     for name, target in (("nvcc", Cuda()), ("llvm", Llvm())):
         folder = WORK / f"{source.stem}.{name}.out"
         write_outputs(
-            result, folder, target=target, code_of=lambda leaf, target=target: target.leaf_code(leaf, result.analyses)
+            result, folder, target=target, code_of=lambda one, target=target: target.leaf_code(one, result.analyses)
         )
         want = case.arrays(np.random.default_rng(1), case.sizes)
         values = case.sizes | shape | want

@@ -1,8 +1,8 @@
 """Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
 
 _CUBE = (
-    "four rows of eight planes a thread, one column: 3.75 loads a result of 4 bytes each, and an address for each of "
-    "its rows; the expert's has two columns"
+    "four rows of eight planes per thread, one column: 3.75 loads per result of 4 bytes each, and an address for each "
+    "of its rows; the expert's has two columns"
 )
 
 REASONS = {
@@ -14,7 +14,7 @@ REASONS = {
         "each result loads its three points, from the first-level cache: an expert's block has one request where "
         "neighbours share a sector"
     ),
-    "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads a result"),
+    "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads per result"),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),

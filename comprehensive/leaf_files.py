@@ -19,7 +19,7 @@ from comprehensive.optimize import Result
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.tree.left_out import without_kernels
 from comprehensive.tree.page import LeafSource
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant, title_of
+from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from metafork.analysis.analyses import Analyses
 
 if TYPE_CHECKING:  # LLVM takes time to load
@@ -30,8 +30,8 @@ LEAST_MAKING = 2.0
 
 WITH_DEVICE_TEXT = frozenset({"cuda", "hip"})
 """The back ends whose kernels are compiled with ``metafork/device.h``."""
-LEFT_OUT = "a leaf is left out"
-"""What the subjects of notes about leaves without code begin with."""
+LEFT_OUT, VARIANT_LEFT_OUT = "a leaf is left out", "a variant is left out"
+"""What the subjects of notes about leaves without code begin with, and about variants of others."""
 
 _NOT_MADE = "time limit reached before the code of this leaf was made"
 _NO_CODE = "no code for --backend"
@@ -164,16 +164,19 @@ def _variants(result: Result) -> Iterator[Variant]:
 
 def _left(tree: ScheduleTree, reasons: Mapping[str, str]) -> ScheduleTree:
     """Return a tree without the variants that have no code, with notes why; marked incomplete where some were late."""
-    variants = [(leaf, one) for leaf in tree.leaves for one in leaf.variants if one.kernel in reasons]
-    late = [one for _, one in variants if reasons[one.kernel] == _NOT_MADE]
+    variants = [(leaf, one) for leaf in tree.leaves for one in leaf.variants]
+    late = [one for _, one in variants if reasons.get(one.kernel) == _NOT_MADE]
     notes = []
     for leaf, one in variants:
-        if one not in late:
-            what = leaf.title if one is leaf.own else title_of(one.effects)
-            notes.append((f"{LEFT_OUT} ({what})", reasons[one.kernel]))
+        if one.kernel not in reasons or one in late:
+            continue
+        if one is leaf.own:
+            notes.append((f"{LEFT_OUT} ({leaf.title})", reasons[one.kernel]))
+        elif leaf.kernel not in reasons:
+            title = variant_title(one.values, one.effects, leaf.own.effects)
+            notes.append((f"{VARIANT_LEFT_OUT} ({title})", reasons[one.kernel]))
     if late:
-        leaves = [leaf for leaf in tree.leaves if leaf.own in late]
-        notes.append(("time limit", f"the code of {len(leaves)} of {len(tree.leaves)} leaves was not made"))
+        notes.append(("time limit", f"the code of {len(late)} of {len(variants)} kernels was not made"))
     left = without_kernels(tree, reasons)
     return replace(left, notes=(*left.notes, *notes), complete=left.complete and not late)
 

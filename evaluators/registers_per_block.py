@@ -23,7 +23,7 @@ from metafork.ir.program import Version
 
 
 class RegistersPerBlock(Struct, frozen=True):
-    """The counter; its limit is the machine's registers a thread-block may have, ``RB``."""
+    """The counter; its limit is the machine's registers per thread-block may have, ``RB``."""
 
     name: str = "registers_per_block"
     kind: Literal["resource", "performance"] = "resource"

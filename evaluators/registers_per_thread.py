@@ -1,4 +1,4 @@
-"""registers_per_thread: how many 32-bit registers a thread of the kernel needs (DESIGN section 4).
+"""registers_per_thread: how many 32-bit registers per thread of the kernel needs (DESIGN section 4).
 
 program + lambda -> kernel -> LLVM IR -> pipelines -> PTX -> live values -> calibrated number.  The value is
 this project's own estimate, the same on every machine of NVIDIA's: nvcc is never asked.  How well it follows ``ptxas``
@@ -22,7 +22,7 @@ from metafork.lowering.lowering import CannotLowerError, lower
 
 
 class RegistersPerThread(Struct, frozen=True):
-    """The counter; its limit is the machine's most registers a thread, ``R``."""
+    """The counter; its limit is the machine's most registers per thread, ``R``."""
 
     name: str = "registers_per_thread"
     kind: Literal["resource", "performance"] = "resource"

@@ -1,4 +1,4 @@
-/* c += a*b for n x n matrices, s0 by s1 results a thread: matmul_tile_main [n B K s0 s1] */
+/* c += a*b for n x n matrices, s0 by s1 results per thread: matmul_tile_main [n B K s0 s1] */
 #include "host.h"
 #include "matmul_tile.h"
 

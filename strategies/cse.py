@@ -266,8 +266,9 @@ class _Sharing:
         if host.site.expr.type != use.site.expr.type or (host.site.conditional and _may_trap(host.site.expr)):
             return False
         names, first, then = self._values.names(host.value), host.line.block, use.line.block
-        if first == then:
-            return not self._defined(names, first, host.line.number, use.line.number)
+        if first == then:  # a line that is looked through again stands before some that were
+            before = host.line.number <= use.line.number
+            return before and not self._defined(names, first, host.line.number, use.line.number)
         scope = self._cfg.blocks[first].scope
         if self._level == 1 or self._cfg.blocks[then].scope[: len(scope)] != scope:
             return False

@@ -47,7 +47,7 @@ __global__ void matvec(int n, const float *__restrict__ a, const float *__restri
     }
 }
 
-// Four columns a thread; 4 elements of x at once.
+// Four columns per thread; 4 elements of x at once.
 __global__ void matvec_transposed(int m, int n, const float *__restrict__ a, const float *__restrict__ x, float *__restrict__ y) {
     const int column = (blockIdx.x * 32 + threadIdx.x) * 4;
     a += column, y += column;

@@ -23,7 +23,7 @@ from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import NotApplied, StrategyOf, V
 
-MOST_PROPOSALS = 3
+MOST_PROPOSALS = 4
 """Most versions that go before that of a leaf."""
 
 

@@ -61,7 +61,9 @@ class ByCost(Struct, frozen=True):
         own, its = own.apart_from(its, same), its.apart_from(own, same)
         sectors = f"`{self._text(own.sectors)} <= {self._text(its.fewest_sectors)}`"
         if not prover.proves(at_most(own.sectors, its.fewest_sectors)):
-            return Precedence(False, f"that it asks for no more sectors is not proved, in elements a block: {sectors}")
+            return Precedence(
+                False, f"that it asks for no more sectors is not proved, in elements per block: {sectors}"
+            )
         less = f"`{self._text(own.total)} < {self._text(its.total)}`"
         if not prover.proves(less_than(own.total, its.total)):
             columns = self._columns(other) - self._columns(version)

@@ -1,7 +1,7 @@
 """Values of static parameters that programs are likely to be run with, for those who name none.
 
 What a parameter is for says what it may be.  ``B`` of ``meta_for (u < B)`` is an extent of the block: a block has 256
-threads or so, as a square, or with a warp in x.  ``s`` of ``for (w < s)`` in thread code is how many results a thread
+threads or so, as a square, or with a warp in x.  ``s`` of ``for (w < s)`` in thread code is how many results per thread
 has where the grid shrinks by it, and where a loop around the threads goes by it, how many steps of a sum are done at a
 time.  Parameters that are none of these stay symbols.  The first combination is the commonest; each of the others
 changes one part of it.

@@ -20,6 +20,7 @@ from comprehensive.emit.effects import Effect, Effects
 from comprehensive.emit.identifiers import c_comment, c_string
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.signature import Signature
+from comprehensive.systems.signs import integral
 from comprehensive.tree.document import document_of
 from comprehensive.tree.schedule_tree import (
     CounterInfo,
@@ -33,7 +34,7 @@ from comprehensive.tree.schedule_tree import (
     Variant,
 )
 from evaluators.counter import Measure
-from metafork.algebra.polynomial import Polynomial, at_most, equal
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.overwriting import Region
 from metafork.ir.program import Derived, Var, walk_expression
@@ -47,8 +48,6 @@ _MEASURES = {
 
 
 _NO_CONDITION = "{{NULL, 0}, METAFORK_AT_MOST, {NULL, 0}, NULL}"
-_NO_LIMIT = f"{{NULL, {_NO_CONDITION}, METAFORK_ESTIMATED}}"
-_NO_VARIANT = "{NULL, 0, NULL, 0, false}"
 
 
 class SelectText(Struct, frozen=True):
@@ -371,14 +370,20 @@ class _Variants:
         """Return the row of a leaf."""
         rows = [self._variant(one, code) for one, code in zip(leaf.variants, codes, strict=True)]
         table = f"{self._name}_variants{leaf.id}"
-        self.lines += _table(f"static const metafork_variant {table}[]", rows, _NO_VARIANT)
+        self.lines += _table(f"static const metafork_variant {table}[]", rows, "")
         return f"{{{table}, {len(rows)}}}"
 
     def _variant(self, variant: Variant, code: LeafCode) -> str:
         values = (equal(Polynomial.symbol(name), Polynomial.constant(n)) for name, n in variant.values.items())
-        conditions = tuple(self._tables.condition(one) for one in (*values, *variant.limits))
+        counted = _limits(self._tree, variant)
+        # What a counter says is asked once, and with what the compiler used where that is known.
+        needs = (one for one in variant.limits if one not in {integral(limit) for _, limit in counted})
+        conditions = tuple(map(self._tables.condition, (*values, *needs)))
         parts = [self._named("condition", conditions), str(len(conditions))]
-        limits = tuple(_limits(self._tree, variant, self._tables))
+        limits = tuple(
+            f"{{{c_string(counter.name)}, {self._tables.condition(limit)}, {_MEASURES[counter.measure]}}}"
+            for counter, limit in counted
+        )
         parts += [self._named("limit", limits), str(len(limits))]
         return f"{{{', '.join([*parts, str(code.compiled is not None).lower()])}}}"
 
@@ -392,9 +397,9 @@ class _Variants:
         return self._known[rows]
 
 
-def _limits(tree: ScheduleTree, variant: Variant, tables: ConditionTables) -> list[str]:
+def _limits(tree: ScheduleTree, variant: Variant) -> list[tuple[CounterInfo, Constraint]]:
     """Return the ``value <= limit`` of each resource counter of a variant."""
-    rows = []
+    found = []
     for counter in tree.counters:
         value = variant.counters.get(counter.name)
         if counter.kind != "resource" or value is None:
@@ -403,6 +408,5 @@ def _limits(tree: ScheduleTree, variant: Variant, tables: ConditionTables) -> li
             limit = Polynomial.constant(tree.fixed[counter.limit])
         else:
             limit = Polynomial.symbol(counter.limit)
-        condition = tables.condition(at_most(value.numerator, limit * value.denominator))
-        rows.append(f"{{{c_string(counter.name)}, {condition}, {_MEASURES[counter.measure]}}}")
-    return rows
+        found.append((counter, at_most(value.numerator, limit * value.denominator)))
+    return found

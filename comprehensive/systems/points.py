@@ -25,7 +25,7 @@ KEPT = 96
 LARGER_TRIED = 400
 LARGE = 1 << 16
 _LARGER = (1, 32, 16, 8, 3, 64, 256)
-"""Extents of blocks and numbers of results a thread, the usual ones first."""
+"""Extents of blocks and numbers of results per thread, the usual ones first."""
 _LARGER_DATA = (4096, 32, 1)
 """Extents of data, which mostly have to hold some blocks."""
 

@@ -158,7 +158,7 @@ class RegisterModel(Struct, frozen=True):
     exponents: tuple[float, ...]
 
     def registers(self, terms: Terms) -> int:
-        """Return the number of 32-bit registers a thread is expected to use."""
+        """Return the number of 32-bit registers per thread is expected to use."""
         power = sum(a * term for a, term in zip(self.exponents, terms.logarithms(), strict=True))
         return max(LEAST, min(MOST, round(exp(self.log_scale + power))))
 

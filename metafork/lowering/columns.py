@@ -1,6 +1,6 @@
 """Columns: one thread runs several neighbouring iterations of the innermost thread loop, with vector accesses.
 
-``before --> after``, for 4 columns a thread::
+``before --> after``, for 4 columns per thread::
 
                                                    int first = threadIdx.x * 4;
                                                    int together = METAFORK_ALIGNED() && n % 4 == 0 && B % 4 == 0;

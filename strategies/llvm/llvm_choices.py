@@ -80,7 +80,7 @@ def _counts(
         old, new = registers(version, analyses), registers(changed, analyses)
         if isinstance(old, NotKnown):
             return old
-        return new if isinstance(new, NotKnown) else ((old, new), "registers a thread")
+        return new if isinstance(new, NotKnown) else ((old, new), "registers per thread")
     before, after = instructions(version, analyses), instructions(changed, analyses)
     if isinstance(before, NotKnown):
         return before

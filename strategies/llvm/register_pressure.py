@@ -68,12 +68,12 @@ class RegisterPressure(Strategy, frozen=True):
         if isinstance(after, NotKnown):
             return NotApplied(after.reason)
         if after >= before:
-            return NotApplied(f"LLVM's code would take {after} registers a thread, no fewer than {before}")
+            return NotApplied(f"LLVM's code would take {after} registers per thread, no fewer than {before}")
         # Only now: whether the leaf could be emitted at all costs a lowering of its own.
         reason = why_no_ptx(version.program, analyses)
         if reason is not None:
             return NotApplied(reason)
-        note = f"takes {after} registers a thread instead of {before}, by LLVM's own passes"
+        note = f"takes {after} registers per thread instead of {before}, by LLVM's own passes"
         return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
 
 

@@ -72,7 +72,8 @@ class TallerColumns(Strategy, frozen=True):
         if not isinstance(plain, int) or not isinstance(more, int):
             return NotApplied("how many registers a thread takes is not known")
         if 2 * more - plain > MOST_REGISTERS:
-            return NotApplied(f"{rows} rows of {columns} columns would take some {2 * more - plain} registers a thread")
+            taken = f"some {2 * more - plain} registers per thread"
+            return NotApplied(f"{rows} rows of {columns} columns would take {taken}")
         from strategies.threads.sectors import sectors_of_loads  # few columns get this far
 
         memory = block_memory(version.program, analyses)
@@ -88,9 +89,9 @@ class TallerColumns(Strategy, frozen=True):
             return NotApplied("what neighbours in x access does not lie side by side in vectors")
         note = (
             f"a thread runs {columns} neighbouring iterations of the innermost thread loop and {rows} of thread loop "
-            f"{loop}, in vectors: loads take {float(after):.4g} sectors a result instead of {float(before):.4g}"
+            f"{loop}, in vectors: loads take {float(after):.4g} sectors per result instead of {float(before):.4g}"
         )
-        return Applied(replace(version, program=mapped), note, Effect("taller columns a thread"))
+        return Applied(replace(version, program=mapped), note, Effect("taller columns per thread"))
 
 
 STRATEGY = TallerColumns()

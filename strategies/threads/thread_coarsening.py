@@ -83,7 +83,7 @@ class ThreadCoarsening(Strategy, frozen=True):
             except CannotLowerError as reason:
                 return NotApplied(str(reason))
             note = f"a thread runs {count} neighbouring iterations of thread loop {best}, which share loads"
-            return Applied(replace(version, program=coarsened), note, Effect("several results a thread"))
+            return Applied(replace(version, program=coarsened), note, Effect("several results per thread"))
         return NotApplied("what a thread keeps across a block-level loop has no registers for several iterations")
 
 

@@ -89,7 +89,7 @@ class ThreadColumns(Strategy, frozen=True):
                     note = f"a thread runs {columns} neighbouring iterations of the innermost thread loop"
                     note += "" if several is None else f" and {rows} of thread loop {loop}"
                     note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
-                    return Applied(replace(version, program=mapped), note, Effect("columns a thread"))
+                    return Applied(replace(version, program=mapped), note, Effect("columns per thread"))
         return NotApplied("what neighbours in x access does not lie side by side in vectors")
 
 

@@ -80,9 +80,9 @@ class ThreadPlanes(Strategy, frozen=True):
             return NotApplied(str(reason))
         note = (
             f"a thread runs {planes} neighbouring iterations of thread loop {first} with {rows} of thread "
-            f"loop {second} each: {float(together):.4g} loads a result instead of {float(alone):.4g}"
+            f"loop {second} each: {float(together):.4g} loads per result instead of {float(alone):.4g}"
         )
-        return Applied(replace(version, program=mapped), note, Effect("rows of planes a thread"))
+        return Applied(replace(version, program=mapped), note, Effect("rows of planes per thread"))
 
 
 def _loads(program: Program, memory: BlockMemory, counts: Mapping[int, int]) -> Fraction:

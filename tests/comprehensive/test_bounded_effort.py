@@ -17,6 +17,7 @@ from comprehensive.case_discussion.properties import Judge as Z3Judge
 from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
 from comprehensive.emit import write_outputs
 from comprehensive.emit.targets import cuda
+from comprehensive.emit.targets.target import NoCodeError
 from comprehensive.optimize import NotReadInTimeError, optimize
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.solver import PathSolver
@@ -223,7 +224,7 @@ def test_leaves_whose_code_is_not_made_are_left_out(monkeypatch, tmp_path, endle
         name = f"smooth_k0_leaf{max(endless, 2)}"
         until_then = forever if endless == 1 else out_of_time
         monkeypatch.setattr(
-            cuda, "leaf_code", lambda leaf, known: (until_then if leaf.kernel == name else code_of)(leaf, known)
+            cuda, "leaf_code", lambda one, known: (until_then if one.kernel == name else code_of)(one, known)
         )
     monkeypatch.setattr(leaf_files, "LEAST_MAKING", 0.0 if endless == 1 else 1e9)
     texts = leaf_files.LeafTexts(result.analyses, "sm_80")
@@ -239,15 +240,52 @@ def test_leaves_whose_code_is_not_made_are_left_out(monkeypatch, tmp_path, endle
         [],
     )
     if expected < 3:
-        assert f"the code of {3 - expected} of 3 leaves was not made" in kept.to_report()
+        assert f"the code of {3 - expected} of 3 kernels was not made" in kept.to_report()
     write_outputs(kept, tmp_path, code_of=texts.code_of, extra={"smooth.tree.json": kept.to_json()})
     # Where leaf 3 was, there is none now, and select says why.
     point = ["n=1000002", "s=256", "B=256"]
     process = metafork("select", str(tmp_path), "--machine", "sm_80,Z=64", *point, cwd=tmp_path)
     out, err = process.communicate(timeout=120)
     said = out + err
-    assert ("leaf 3, smooth_k0_leaf3" in said) == (expected == 3)
+    assert ("smooth_k0: leaf 3 (" in said) == (expected == 3)
     assert ("before the code of this leaf was made" in said) == (expected < 3)
+
+
+ROWS = """
+void rows(int n, int B, const float a[n][n], const float w[n], float c[n][n]) {
+  meta_schedule {
+    meta_for (int i = 0; i < n / B; i++) meta_for (int j = 0; j < n / B; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        c[i * B + v][j * B + u] = a[i * B + v][j * B + u] * w[j * B + u];
+  }
+}
+"""
+
+
+def no_code(*_):
+    raise NoCodeError("too long")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (out_of_time, "the code of 1 of 2 kernels was not made"),
+        (no_code, "no code for --backend cuda: too long"),
+    ],
+)
+def test_a_variant_without_code_is_left_out_and_its_leaf_stays(monkeypatch, fault, said):
+    result = optimize(ROWS, counters=["threads_per_block"], strategies=["thread_coarsening"])
+    assert [len(leaf.variants) for leaf in result.schedules[0].leaves] == [2]
+    code_of = cuda.leaf_code
+    monkeypatch.setattr(
+        cuda, "leaf_code", lambda one, known: (fault if one.kernel.endswith("_v1") else code_of)(one, known)
+    )
+    kept = leaf_files.LeafTexts(result.analyses, "sm_80").in_time(result, time.monotonic())
+    (leaf,) = kept.schedules[0].leaves
+    assert [(one.kernel, one.strategies) for one in leaf.variants] == [("input_k0_leaf1", ())]
+    assert kept.complete == (fault is no_code)
+    assert said in kept.to_report()
+    assert ("a variant is left out (" in kept.to_report()) == (fault is no_code)
 
 
 def test_every_kind_of_question_ends():

@@ -77,7 +77,7 @@ def test_the_worked_examples_make_a_tree(shown):
     strategies = registry.strategies(["small_block{threads=32}", "rolled"], plugins)
     unit = parse(Source("matmul.mf", (ROOT / "examples" / "matmul.mf").read_text(encoding="utf-8")))
     tree = discuss(unit.schedules[0].program, [THREADS, *counters], strategies)
-    leaves = [(leaf.strategies, [[str(c) for c in system] for system in leaf.systems]) for leaf in tree.leaves]
+    leaves = [(leaf.own.strategies, [[str(c) for c in system] for system in leaf.systems]) for leaf in tree.leaves]
     small = [["32 <= T", "64 <= TS", "1 <= P", "T < B0*ub1"], ["B0*ub1 <= T", "64 <= TS", "1 <= P", "TS < 2*B0*ub1"]]
     assert leaves[0] == ((), [["B0*ub1 <= T", "2*B0*ub1 <= TS", "1 <= P"]])
     assert leaves[1][0] == ("small_block{threads=32}",)
@@ -118,13 +118,13 @@ def selected(product, machine):
 @pytest.mark.slow
 def test_the_dispatcher_and_select_take_the_same_leaves(product):
     (schedule,) = json.loads((product / "product.out" / "product.tree.json").read_text())["schedules"]
-    strategies = {str(leaf["id"]): leaf["strategies"] for leaf in schedule["leaves"]}
+    strategies = {str(leaf["id"]): leaf["variants"][-1]["strategies"] for leaf in schedule["leaves"]}
     # sm_80 has room for two blocks of 100; 199 threads have not.
     for machine, small in [("sm_80", False), ("TS=199", True), ("sm_80,TS=200", False), ("TS=128,R=255", True)]:
         ((leaf,), _) = launched(product, machine)
         assert ("small_block" in strategies[leaf]) == small
         preset = machine if "sm_80" in machine else f"sm_80,{machine}"
-        assert f"product_k0: leaf {leaf}," in selected(product, preset)
+        assert f"product_k0: leaf {leaf} (" in selected(product, preset)
     none, said = launched(product, "TS=127")
     assert none == []
     assert "no leaf fits this machine" in said
@@ -135,11 +135,11 @@ def test_the_leaf_of_an_ir_strategy_is_ptx(product):
     text = (product / "product.out" / "report.md").read_text()
     assert "LLVM leaves loops rolled" in text
     assert "threads_of_two_blocks: `200` threads" in text or "threads_of_two_blocks: `2*B` threads" in text
-    rolled = re.findall(r"\*\*Leaf (\d+)\*\*, `\w+`: [^;]*\brolled\b", text)
+    rolled = re.findall(r"`(product_k0_leaf\d+)`: .*\n  - strategies .*\brolled\b", text)
     assert rolled
     device = (product / "product.out" / "product.cu").read_text()
-    assert f"static metafork_ptx product_k0_leaf{rolled[0]}_ptx = " in device
-    assert (product / "product.out" / "leaves" / f"product_k0_leaf{rolled[0]}.ptx").exists()
+    assert f"static metafork_ptx {rolled[0]}_ptx = " in device
+    assert (product / "product.out" / "leaves" / f"{rolled[0]}.ptx").exists()
 
 
 @pytest.mark.slow
@@ -158,7 +158,7 @@ def test_the_back_end_says_what_would_run(shown, tmp_path):
     done = run([tmp_path / "main"], env={**os.environ, "METAFORK_TRACE": "1"})
     assert done.returncode == 0, done.stdout
     traced, said = done.stderr.splitlines()
-    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=50x1x1 shared_bytes=0"
+    assert traced == "metafork: product_k0 leaf 1 n=300 m=7 B=100 grid=3x1x1 block=50x1x1 shared_bytes=0 variant=1"
     assert said == "metafork: product_k0: leaf 1: the launch failed: this is a dry run; the serial code runs"
     refused = metafork("optimize", "product.mf", *options, "--target", "sm_90", status=2, cwd=tmp_path)
     assert "--backend dry is for no GPU" in refused.stderr

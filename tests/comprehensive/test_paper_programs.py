@@ -32,9 +32,9 @@ def test_figures_7_and_8(name, systems):
     cases = printed_cases(tree, result.document.schedules[0].order)
     assert [texts for _, texts in cases] == systems
     kept, reduced, uncached = (leaf for leaf, _ in cases)
-    assert not {"granularity", "caching"} & set(kept.strategies)
-    assert "granularity" in reduced.strategies
-    assert {"granularity", "caching"} <= set(uncached.strategies)
+    assert not {"granularity", "caching"} & set(kept.own.strategies)
+    assert "granularity" in reduced.own.strategies
+    assert {"granularity", "caching"} <= set(uncached.own.strategies)
     assert kept.trace[:3] == ("1", "4a", "3a")
     assert reduced.trace[:3] == ("1", "3b", "4a")
     assert uncached.trace[:3] == ("1", "3b", "4b")
@@ -60,6 +60,6 @@ def test_matrix_addition_splits_on_registers():
 def test_matrix_multiplication_has_the_papers_words():
     result = optimize("examples/matmul.mf", counters=COUNTERS, machine="all")
     [tree] = result.schedules
-    first = next(leaf for leaf in tree.leaves if "granularity_groups" not in leaf.strategies)
+    first = next(leaf for leaf in tree.leaves if "granularity_groups" not in leaf.own.strategies)
     order = ("B0", "ub1", "s")
     assert first.counters["shared_memory"].numerator.text(order) == "B0*ub1*s + B0*B0"

@@ -41,10 +41,10 @@ def invoke(*arguments):
     return CliRunner().invoke(cli, [str(one) for one in arguments])
 
 
-def test_every_leaf_begins_with_the_directives():
+def test_every_variant_begins_with_the_directives():
     (tree,) = optimize(text("tile(u, 4); tile(k, 2)")).schedules
-    for leaf in tree.leaves:
-        (phase,) = [stmt for stmt in walk_statements(leaf.version.program.body) if isinstance(stmt, Phase)]
+    for one in (one for leaf in tree.leaves for one in leaf.variants):
+        (phase,) = [stmt for stmt in walk_statements(one.version.program.body) if isinstance(stmt, Phase)]
         assert phase.threads[0].var == "u_o"
 
 

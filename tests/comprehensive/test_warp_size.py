@@ -79,12 +79,12 @@ def test_which_waves_are_wide():
 def test_blocks_are_a_warp_at_least():
     assert {one["B"] for one in typical_values(program(LINE), 64)} == {256, 128, 64}
     assert {one["B"] for one in typical_values(program(LINE))} == {256, 128, 64, 32}
-    # Several results a thread pay where a block still fills a warp.
+    # Several results per thread pay where a block still fills a warp.
     for machine, floor in (("gfx1100", 32), ("gfx90a", 64)):
         tree = optimize(ROWS, machine=machine, counters=["threads_per_block", "registers_per_thread"]).schedules[0]
-        dearer = [leaf for leaf in tree.leaves if "thread_coarsening" in leaf.strategies]
+        dearer = [one for leaf in tree.leaves for one in leaf.variants if "thread_coarsening" in one.strategies]
         assert dearer
-        assert all(any(str(floor) in str(one) for one in system) for leaf in dearer for system in leaf.systems)
+        assert all(any(str(floor) in str(limit) for limit in one.limits) for one in dearer)
 
 
 @pytest.mark.slow
@@ -97,5 +97,5 @@ def test_a_striding_block_of_64_computes_what_the_program_means():
         options=Options(points=8, optimization="-O0", dataflow_seconds=0),
     )
     assert not found.failures, found.failures
-    (striding,) = (leaf for leaf in found.leaves if "thread_striding" in leaf.strategies)
+    (striding,) = (row for row in found.rows if "thread_striding" in row.strategies)
     assert striding.points

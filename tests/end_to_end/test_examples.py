@@ -40,26 +40,26 @@ def test_nothing_fails(verification):
 
 def test_every_leaf_ran_at_many_points(verification):
     assert verification.complete
-    assert verification.leaves
-    for row in verification.leaves:
+    assert verification.rows
+    for row in verification.rows:
         # Leaves that want many threads in three dimensions have few small points.
         assert row.points >= POINTS * 3 // 4, f"{row.kernel} ran at {row.points} points"
         assert row.raced_points == row.points
 
 
 def test_every_leaf_ran_at_special_points(verification):
-    for row in verification.leaves:
+    for row in verification.rows:
         assert any(mark.endswith("divides") for mark in row.marks), row.kernel
         assert any(mark.endswith("does not divide") for mark in row.marks), row.kernel
         assert any(mark.endswith("= 1") for mark in row.marks), row.kernel
         assert any("is equal to the least" in mark for mark in row.marks), row.kernel
     warps = {"whole warps", "whole warps and a part of one"}
-    assert any(warps & row.marks for row in verification.leaves)
+    assert any(warps & row.marks for row in verification.rows)
     # Kernels that shuffle do nothing special elsewhere.
-    moved = [row for row in verification.leaves if row.schedule.startswith("aos") and "swizzle" in row.strategies]
+    moved = [row for row in verification.rows if row.schedule.startswith("aos") and "swizzle" in row.strategies]
     assert all(warps & row.marks for row in moved)
-    below = {mark for row in verification.leaves for mark in row.marks if "one below" in mark}
-    assert below or len(verification.leaves) == 1
+    below = {mark for row in verification.rows for mark in row.marks if "one below" in mark}
+    assert below or len(verification.rows) == 1
 
 
 def test_every_guard_is_proved(verification):
@@ -93,7 +93,7 @@ def test_a_program_that_prints_and_asserts_without_its_header():
         machine="all",
     )
     assert not found.failures, found.failures
-    assert all(leaf.points for leaf in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 INDIRECT = """
@@ -119,5 +119,5 @@ def test_points_at_which_the_reference_itself_fails_say_nothing_of_a_leaf():
         machine="all",
     )
     assert not found.failures, found.failures
-    assert all(leaf.points == 0 for leaf in found.leaves)
+    assert all(row.points == 0 for row in found.rows)
     assert any("the serial program itself leaves an array" in note and "--init" in note for note in found.notes)

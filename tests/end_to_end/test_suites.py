@@ -1,4 +1,4 @@
-"""Programs of suites as people write them: accepted without a warning, right in every leaf, each array moved once.
+"""Programs of suites as people write them: accepted without a warning, right in every variant, each array moved once.
 
 Leaves are forced through ``METAFORK_MACHINE``: for a shape, limits are looked for under which the tree arrives at
 the leaf.  The reference is the same file compiled as C; results are compared bit for bit.
@@ -122,8 +122,8 @@ def built(name: str, folder: Path) -> Built:
     return Built(CASES[name], result, folder)
 
 
-def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[int, str]:
-    """Return limits, as ``METAFORK_MACHINE`` has them, under which leaves are chosen at a shape."""
+def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[str, str]:
+    """Return limits, as ``METAFORK_MACHINE`` has them, under which kernels are chosen at a shape."""
     fields = DEFAULT.fields()
     names = {symbol: schedule.fields.get(symbol, symbol) for symbol in schedule.machine}
     base = {symbol: fields[name] for symbol, name in names.items()}
@@ -131,19 +131,20 @@ def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[int, str
     derived = dict(select(schedule, point | base).derived)
     limits: dict[str, set[int]] = {symbol: {base[symbol]} for symbol in base}
     for leaf in schedule.leaves:
-        for condition in (condition for system in leaf.systems for condition in system):
+        systems = (*leaf.systems, *(one.limits for one in leaf.variants))
+        for condition in (condition for system in systems for condition in system):
             rest = condition.difference.substitute(point | derived)
             for symbol in rest.symbols & limits.keys():
                 factor = rest.coefficient(symbol)
                 if rest.symbols == {symbol} and factor is not None and factor.is_constant:
                     root = -rest.substitute({symbol: 0}).constant_value() / Fraction(factor.constant_value())
                     limits[symbol] |= {max(0, int(root) + step) for step in (-1, 0, 1)}
-    found: dict[int, str] = {}
+    found: dict[str, str] = {}
     for values in product(*(sorted(limit, reverse=True) for limit in limits.values())):
         machine = dict(zip(limits, values, strict=True))
-        leaf = select(schedule, point | machine).leaf
-        if leaf and leaf not in found:
-            found[leaf] = ",".join(f"{names[symbol]}={number}" for symbol, number in machine.items())
+        variant = select(schedule, point | machine).variant
+        if variant is not None and variant.kernel not in found:
+            found[variant.kernel] = ",".join(f"{names[symbol]}={number}" for symbol, number in machine.items())
     return found
 
 
@@ -152,15 +153,21 @@ def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[int, str
 def test_a_program_of_a_suite(tmp_path, name):
     program = built(name, tmp_path)
     assert [warning.code for warning in program.result.warnings] == []
-    left = {(tree.name, leaf.id) for tree in program.result.document.schedules for leaf in tree.leaves}
+    left = {
+        (tree.name, leaf.id, one.number)
+        for tree in program.result.document.schedules
+        for leaf in tree.leaves
+        for one in leaf.variants
+    }
     for shape in program.case.shapes:
         expected = program.run("theirs", shape).stdout
         forced = {machine for tree in program.result.document.schedules for machine in machines(tree, shape).values()}
         for machine in sorted(forced):
             done = program.run("ours", shape, METAFORK_TRACE="1", METAFORK_MACHINE=machine)
             assert done.stdout == expected, (shape, machine)
-            left -= {(one, int(leaf)) for one, leaf in re.findall(r"^metafork: (\w+) leaf (\d+) ", done.stderr, re.M)}
-    assert not left, "leaves that never ran"
+            ran = re.findall(r"^metafork: (\w+) leaf (\d+) .* variant=(\d+)$", done.stderr, re.MULTILINE)
+            left -= {(name, int(leaf), int(variant)) for name, leaf, variant in ran}
+    assert not left, "variants that never ran"
     trace = program.run("ours", program.case.shapes[0], METAFORK_TRACE="2").stderr
     lines = [re.fullmatch(MOVE, line) for line in trace.splitlines()]
     # What was written in several pieces comes back piece by piece.

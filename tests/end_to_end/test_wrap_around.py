@@ -61,8 +61,8 @@ def test_loops_that_wrap_do_not_join_the_grid():
         text, counters=COUNTERS, order="paper", options=Options(points=8, optimization="-O0", dataflow_seconds=0)
     )
     assert [failure.text() for failure in found.failures] == []
-    assert len(found.leaves) >= len(WRAPS)
-    assert all(row.points and "granularity" not in row.strategies for row in found.leaves)
+    assert len(found.rows) >= len(WRAPS)
+    assert all(row.points and "granularity" not in row.strategies for row in found.rows)
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_what_parameters_decide_joins_start_and_all_strategies_apply(text, condi
     [tree] = optimize(text, counters=COUNTERS, order="paper").schedules
     large = {c for c in tree.start if any(abs(x) >= 2**31 - 1 for x in c.difference.terms().values())}
     assert large == conditions
-    assert all(leaf.counters["shared_memory"].numerator for leaf in tree.leaves if "caching" not in leaf.strategies)
-    assert strategies <= {name for leaf in tree.leaves for name in leaf.strategies}
+    assert all(leaf.counters["shared_memory"].numerator for leaf in tree.leaves if "caching" not in leaf.own.strategies)
+    assert strategies <= {name for leaf in tree.leaves for name in leaf.own.strategies}
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_what_parameters_decide_is_right_within_start():
         text, counters=COUNTERS, order="paper", options=Options(points=8, optimization="-O0", dataflow_seconds=10)
     )
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 def test_signed_arithmetic_asks_for_nothing():

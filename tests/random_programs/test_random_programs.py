@@ -30,11 +30,11 @@ def assert_leaves_ran(rows):
 def test_a_few_random_programs(kind, first):
     found = check(list(range(first, first + 3)), kind=kind, optimization="-O0")
     assert [failure.text() for failure in found.failures] == []
-    assert {row.schedule for row in found.leaves} >= {f"input_k{number}" for number in range(3)}
-    assert_leaves_ran(found.leaves)
+    assert {row.schedule for row in found.rows} >= {f"input_k{number}" for number in range(3)}
+    assert_leaves_ran(found.rows)
     for checks in found.guards.values():
         assert [check.name for check in checks if check.verdict.value == "no"] == []
-    assert kind != "structures" or any("swizzle" in row.strategies for row in found.leaves)
+    assert kind != "structures" or any("swizzle" in row.strategies for row in found.rows)
 
 
 @pytest.mark.slow
@@ -43,8 +43,8 @@ def test_random_programs(first):
     seeds = list(range(first, first + 8))
     found = check(seeds)
     assert [failure.text() for failure in found.failures] == []
-    assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(len(seeds))}
-    assert_leaves_ran(found.leaves)
+    assert {row.schedule for row in found.rows} == {f"input_k{number}" for number in range(len(seeds))}
+    assert_leaves_ran(found.rows)
     for checks in found.guards.values():
         assert [check.name for check in checks if check.verdict.value == "no"] == []
 
@@ -54,7 +54,7 @@ def test_random_programs(first):
 def test_random_programs_with_structures(first):
     found = check(list(range(first, first + 8)), kind="structures")
     assert [failure.text() for failure in found.failures] == []
-    assert any("swizzle" in row.strategies for row in found.leaves)
+    assert any("swizzle" in row.strategies for row in found.rows)
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_random_programs_with_structures(first):
 def test_random_programs_with_unsigned_and_mixed_indices(first):
     found = check(list(range(first, first + 8)), kind="mixed")
     assert [failure.text() for failure in found.failures] == []
-    assert_leaves_ran(found.leaves)
+    assert_leaves_ran(found.rows)
 
 
 @pytest.mark.slow
@@ -70,7 +70,7 @@ def test_random_programs_with_unsigned_and_mixed_indices(first):
 def test_random_programs_with_functions_and_early_ends(first):
     found = check(list(range(first, first + 4)), kind="constructs")
     assert [failure.text() for failure in found.failures] == []
-    assert_leaves_ran(found.leaves)
+    assert_leaves_ran(found.rows)
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_random_programs_with_functions_and_early_ends(first):
 def test_random_programs_with_sums_in_a_stated_order(first):
     found = check(list(range(first, first + 4)), kind="sums")
     assert [failure.text() for failure in found.failures] == []
-    assert_leaves_ran(found.leaves)
+    assert_leaves_ran(found.rows)
 
 
 @pytest.mark.slow
@@ -86,7 +86,7 @@ def test_random_programs_with_sums_in_a_stated_order(first):
 def test_random_programs_with_pointers(first):
     found = check(list(range(first, first + 4)), kind="pointers")
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 @pytest.mark.slow
@@ -94,8 +94,8 @@ def test_random_programs_with_pointers(first):
 def test_random_programs_with_loops_in_strips(first):
     found = check(list(range(first, first + 8)), kind="strips")
     assert [failure.text() for failure in found.failures] == []
-    assert any("strip_mining" in row.strategies for row in found.leaves)
-    assert_leaves_ran(found.leaves)
+    assert any("strip_mining" in row.strategies for row in found.rows)
+    assert_leaves_ran(found.rows)
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_random_programs_with_loops_in_strips(first):
 def test_random_programs_over_elements(first):
     found = check(list(range(first, first + 4)), kind="elements")
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_random_programs_over_elements(first):
 def test_random_programs_with_what_programs_have_beside_their_work(first):
     found = check(list(range(first, first + 4)), kind="everyday")
     assert [failure.text() for failure in found.failures] == []
-    assert_leaves_ran(found.leaves)
+    assert_leaves_ran(found.rows)
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)

@@ -1,4 +1,4 @@
-"""Which leaf the drop-in takes where compilers and drivers disagree with estimates, and what a fault leaves behind."""
+"""Which kernel is taken where compilers and drivers disagree with estimates, and what a fault leaves behind."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,8 @@ import pytest
 from tests.runtime.compiling import SANITIZE, build, run
 
 HARNESS = Path(__file__).with_name("dispatch.cu")
+LOADING, RESOURCES, EMPTY = "-1,209", "-1,-3", "-1,-5"
+"""Errors of checking a kernel."""
 
 
 @pytest.fixture(scope="module")
@@ -15,51 +17,126 @@ def harness(tmp_path_factory):
     return build(tmp_path_factory.mktemp("dispatch") / "dispatch", [HARNESS], "-O0", *SANITIZE)
 
 
-def answer(harness, chosen, limit, leaves, *more, **variables):
-    """Run with (registers, error) for each leaf; 32 registers are the estimate of leaves 1 and 3, 64 that of leaf 2."""
-    flat = [number for leaf in leaves for number in leaf]
-    return run([harness, chosen, limit, *flat, *more], env={**os.environ, **variables})
+def answer(harness, called, limit, kernels=(), options=(), **variables):
+    """Run with the registers of kernels as compiled, or errors."""
+    said = [f"{name}={one}" if isinstance(one, str) else f"{name}={one},0" for name, one in dict(kernels).items()]
+    return run([harness, called, f"R={limit}", *said, *options], env={**os.environ, **variables})
 
 
-@pytest.mark.parametrize(
-    ("chosen", "limit", "leaves", "taken"),
-    [
-        (2, 100, [(-1, 0), (-1, 0), (-1, 0)], 2),  # the tree's leaf, by the estimates
-        (2, 50, [(-1, 0), (-1, 0), (-1, 0)], 1),  # the estimate of leaf 2 is over: the first that fits
-        (2, 50, [(-1, 0), (40, 0), (-1, 0)], 2),  # but the compiler took fewer
-        (1, 50, [(51, 0), (50, 0), (-1, 0)], 2),  # the compiler took more for leaf 1
-        (3, 50, [(51, 0), (51, 0), (1, 0)], None),  # 33 threads are two warps: 64 registers for the block
-        (3, 64, [(65, 0), (65, 0), (1, 0)], 3),
-        (0, 50, [(-1, -3), (-1, -3), (-1, 0)], 3),  # the tree has no leaf, yet one can be launched
-        (1, 50, [(-1, 209), (40, 0), (-1, 0)], 2),  # the kernel cannot be loaded on this device
-        (0, 10, [(-1, 0), (-1, 0), (-1, 0)], None),
-    ],
-)
-def test_the_leaf_that_is_taken(harness, chosen, limit, leaves, taken):
-    done = answer(harness, chosen, limit, leaves)
+TAKEN = [
+    # What the tree gives, the machine's registers, what is known of kernels, what runs.
+    (2, 100, {}, "2.1"),  # the tree's leaf, by the estimates
+    (2, 50, {}, "1.2"),  # the estimate of leaf 2 is over: the first that fits
+    (2, 50, {"2.1": 40}, "2.1"),  # but the compiler took fewer
+    (0, 50, {"1.2": RESOURCES, "2.1": RESOURCES}, "3.1"),  # the tree has no leaf, yet one can be launched
+    (0, 10, {}, None),
+    (3, 64, {"1.1": 65, "1.2": 65, "2.1": 65, "3.1": 1}, "3.1"),
+    (3, 63, {"1.2": 65, "2.1": 65, "3.1": 1}, None),  # 33 threads are two warps: 64 registers for the block
+    # The first variant of leaf 1: it asks for twice the registers.
+    (1, 64, {}, "1.1"),
+    (1, 63, {}, "1.2"),
+    (1, 64, {"1.1": 64, "1.2": 1}, "1.1"),
+    # Measured registers above its limit: the next variant, and above those of all variants: the next leaf.
+    (1, 64, {"1.1": 65}, "1.2"),
+    (1, 64, {"1.1": 65, "1.2": 64}, "1.2"),
+    (1, 64, {"1.1": 65, "1.2": 65}, "2.1"),
+    (1, 64, {"1.1": 65, "1.2": 65, "2.1": 65}, "3.1"),
+    (1, 63, {"1.1": 1, "1.2": 64, "2.1": 30}, "2.1"),
+    (1, 31, {"1.1": 32, "1.2": 32, "2.1": 32, "3.1": 32}, None),
+    # The device has no room for its block, or cannot load it.
+    (1, 64, {"1.1": RESOURCES}, "1.2"),
+    (1, 64, {"1.1": LOADING, "1.2": LOADING}, "2.1"),
+    (1, 64, {"1.1": EMPTY, "1.2": 65}, "2.1"),
+    # Kernels for the arguments go before those for any, variant by variant, and have to fit as well.
+    (1, 64, {"1.1jit": 64, "1.1": 1}, "1.1jit"),
+    (1, 64, {"1.1jit": 65, "1.1": 64, "1.2jit": 1}, "1.1"),
+    (1, 64, {"1.1jit": 65, "1.1": 65, "1.2jit": 64}, "1.2jit"),
+    (1, 64, {"1.1": RESOURCES, "1.2jit": 65, "1.2": 65}, "2.1"),
+    (1, 63, {"1.1jit": 1, "1.2jit": 1}, "1.2jit"),
+]
+
+
+@pytest.mark.parametrize(("chosen", "limit", "kernels", "taken"), TAKEN)
+def test_the_kernel_that_the_drop_in_takes(harness, chosen, limit, kernels, taken):
+    done = answer(harness, f"drop-in={chosen}", limit, kernels)
     assert done.returncode == 0, done.stderr
     if taken is None:
         assert done.stdout == "0: 1 2\n"
         assert "no leaf fits" in done.stderr
     else:
-        assert done.stdout == f"leaf {taken}\n1: 1 {taken * 10}\n"
+        assert done.stdout == f"{taken}\n1: 1 {taken[0]}0\n"
         assert done.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("leaf", "limit", "kernels", "taken"),
+    [
+        (1, 64, {"1.1": 64}, "1.1"),
+        (1, 64, {"1.1": 65, "1.2": 64}, "1.2"),
+        (1, 64, {"1.1": 65, "1.2": 65}, "1.2"),  # the last one must run
+        (1, 64, {"1.1": 65, "1.2jit": 65, "1.2": 65}, "1.2"),
+        (1, 64, {"1.1": 65, "1.2jit": 64, "1.2": 65}, "1.2jit"),
+        (1, 64, {"1.1": RESOURCES, "1.2": RESOURCES}, -3),
+        (1, 64, {"1.1": 65, "1.2": LOADING}, 209),
+        (2, 10, {}, "2.1"),
+        (3, 64, {"3.1": 65}, "3.1"),
+        (0, 64, {}, -1),
+        (4, 64, {}, -1),
+    ],
+)
+def test_the_variant_that_launch_takes(harness, leaf, limit, kernels, taken):
+    done = answer(harness, f"launch={leaf}", limit, kernels)
+    assert done.stdout == (f"{taken}\n0\n" if isinstance(taken, str) else f"{taken}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_outside_of_start_launch_takes_the_own_variant(harness):
+    """Nothing is known there of the values that conditions are evaluated on."""
+    outside = ("drop-in=-1",)
+    assert answer(harness, "launch=1", 64, {}, outside).stdout == "1.2\n0\n"
+    assert answer(harness, "launch=1", 64, {"1.2": RESOURCES}, outside).stdout == "-3\n"
+
+
+def test_the_trace_says_which_kernel_runs_and_why_others_do_not(harness):
+    shape = "grid=1x1x1 block=33x1x1 shared_bytes=0"
+    for limit, kernels, lines in [
+        (64, {}, [f"s leaf 1 {shape} variant=1"]),
+        (63, {}, ["  leaf 1, variant 1: 2*x <= R is violated: 64 <= 63", f"s leaf 1 {shape} variant=2"]),
+        (
+            64,
+            {"1.1": 65, "1.2": 66, "2.1": 64},
+            [
+                "  leaf 1, variant 1: 2*x <= R is violated: 65 (as compiled) <= 64",
+                "  leaf 1, variant 2: x <= R is violated: 66 (as compiled) <= 64",
+                f"s leaf 2 {shape} registers=64 variant=1",
+            ],
+        ),
+        (64, {"1.1jit": 40}, [f"s leaf 1 {shape} registers=40 variant=1 jit"]),
+    ]:
+        done = answer(harness, "drop-in=1", limit, kernels, METAFORK_TRACE="1")
+        assert done.stderr.splitlines() == [f"metafork: {line}" for line in lines]
+
+
 def test_a_launch_that_fails_leaves_the_host_arrays_as_they_were(harness):
-    done = answer(harness, 1, 50, [(-1, 0)] * 3, -6)
-    assert done.stdout == "leaf 1\n0: 1 2\n"
+    done = answer(harness, "drop-in=1", 50, {}, ("fault=-6",))
+    assert done.stdout == "1.2\n0: 1 2\n"
     assert done.stderr == "metafork: s: leaf 1: the launch failed: out of memory; the serial code runs\n"
     assert done.returncode == 0
 
 
 def test_strict_mode_gives_the_measured_numbers(harness):
-    done = answer(harness, 1, 50, [(51, 0), (52, -3), (1, 0)], METAFORK_STRICT="1")
+    """Of the variants of a leaf, those of its own one, which asks for least."""
+    kernels = {"1.1": 49, "1.2": 51, "2.1": "52,-3", "3.1": 1}
+    done = answer(harness, "drop-in=1", 50, kernels, METAFORK_STRICT="1")
     assert done.returncode != 0
-    assert "leaf 1: x <= R is violated: 51 (as compiled) <= 50" in done.stderr
-    assert "leaf 2: 2*x <= R is violated: 52 (as compiled) <= 50" in done.stderr
-    assert "leaf 2: grid 1x1x1, block 33x1x1, 0 bytes of shared memory: the device has not" in done.stderr
-    assert "leaf 3: x <= RB is violated: 64 (as compiled) <= 50" in done.stderr
+    lines = [
+        "leaf 1: x <= R is violated: 51 (as compiled) <= 50",
+        "leaf 2: 2*x <= R is violated: 52 (as compiled) <= 50",
+        "leaf 2: grid 1x1x1, block 33x1x1, 0 bytes of shared memory: the device has not",
+        "leaf 3: x <= RB is violated: 64 (as compiled) <= 50",
+    ]
+    for line, text in zip(done.stderr.splitlines()[1:], lines, strict=True):
+        assert line.startswith(f"metafork:   {text}")
 
 
 @pytest.mark.parametrize(
@@ -67,13 +144,13 @@ def test_strict_mode_gives_the_measured_numbers(harness):
     [(0, 1, True), (3, 1, True), (3, 2, True), (3, 3, True), (3, 0, False), (4, 1, False), (4, 3, False)],
 )
 def test_arrays_overlap_where_either_is_written(harness, start, written, overlap):
-    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, start, written)
+    done = answer(harness, "drop-in=1", 100, {}, (f"b={start}", f"written={written}"))
     if overlap:
         assert done.stderr == "metafork: s: arrays a and b overlap and one is written; the serial code runs\n"
         assert done.stdout == "0: 1 2\n"
     else:
         assert done.stderr == ""
-        assert done.stdout.startswith("leaf 1\n1: ")
+        assert done.stdout.startswith("1.1\n1: ")
 
 
 MOVED = "metafork: s: code before the schedule moved or resized one of its arrays; {}\n"
@@ -81,9 +158,9 @@ MOVED = "metafork: s: code before the schedule moved or resized one of its array
 
 def test_results_come_back_where_an_array_has_been_moved(harness):
     """The serial code that then runs has them."""
-    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, 4, 1, 1)
-    assert done.stdout == "leaf 1\nmoved: 1 10\n1: 1 10\n"
+    done = answer(harness, "drop-in=1", 100, {}, ("moved=1",))
+    assert done.stdout == "1.1\nmoved: 1 10\n1: 1 10\n"
     assert (done.returncode, done.stderr) == (0, MOVED.format("the serial code runs"))
-    done = answer(harness, 1, 100, [(-1, 0)] * 3, 0, 4, 1, 1, METAFORK_STRICT="1")
+    done = answer(harness, "drop-in=1", 100, {}, ("moved=1",), METAFORK_STRICT="1")
     assert done.returncode != 0
     assert done.stderr == MOVED.format("METAFORK_STRICT is set")

@@ -3,6 +3,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from metafork.analysis.analyses import Analyses
+from metafork.ir.invariants import check_program
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
 from strategies import cse
@@ -184,6 +185,15 @@ def test_a_line_is_looked_through_as_often_as_something_in_it_is_reused(monkeypa
         result = CSE2.apply(Version(program(nest(body))), Analyses())
         assert isinstance(result, Applied)
         assert len(looked) <= 8 * lines
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_line_that_is_looked_through_again_takes_nothing_from_below(strategy):
+    """The last line makes the first one be looked at again, when the one between them holds ``u + 1`` already."""
+    body = "c[0] = (j < N - 3 ? j + 1 : 0) + i * s % 7; c[1] = j + 1; c[2] = i * s % 7 + 5;"
+    after = applied(strategy, nest(body))
+    check_program(after)
+    assert "j < N - 3 ? j + 1 : 0" in " ".join(inner_lines(after))
 
 
 def test_temporaries_clash_with_nothing():

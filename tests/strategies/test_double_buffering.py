@@ -11,6 +11,7 @@ from metafork.ir.program import Version
 from strategies.double_buffering import STRATEGY
 from strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import program
+from tests.strategies.running import running
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "matmul.mf"
 TEXT = """
@@ -88,34 +89,31 @@ def test_ptx_is_left():
     )
 
 
-def test_a_leaf_is_split_where_two_buffers_have_room():
-    text = filled()
-    (tree,) = optimize(text, counters=("shared_memory",), strategies=("caching", "double_buffering")).schedules
-    ahead, plain, *_ = tree.leaves
+def test_two_buffers_go_first_where_they_have_room():
+    (tree,) = optimize(filled(), counters=("shared_memory",), strategies=("caching", "double_buffering")).schedules
+    ahead, plain = tree.leaves[0].variants
     assert (ahead.version.program.mapping.stages, plain.version.program.mapping.stages) == (2, 1)
-    words = [leaf.counters["shared_memory"].numerator for leaf in (ahead, plain)]
+    words = [one.counters["shared_memory"].numerator for one in (ahead, plain)]
     assert words[0] == words[1] * 2
-    needs = [need for need in ahead.systems[0] if need.left == words[0]]
-    assert len(needs) == 1
-    assert needs[0].negated() in plain.systems[0]
+    assert [limit.left for limit in ahead.limits] == [words[0]]
+    uncached = tree.leaves[1]
+    assert [one.version.program.mapping.stages for one in uncached.variants] == [1]
 
 
-def test_instances_take_no_more_memory_than_their_leaf():
-    text = filled()
+@pytest.mark.parametrize(("room", "stages"), [(2 * 33 * 4, 2), (2 * 33 * 4 - 1, 1)])
+def test_instances_take_no_more_memory_than_the_variant_that_would_run(room, stages):
     chosen = {"counters": ("shared_memory",), "strategies": ("caching", "double_buffering")}
-    (tree,) = optimize(text, static={"K": [4], "B": [32]}, machine="all", **chosen).schedules
-    assert {
-        (leaf.version.program.mapping.stages, one.version.program.mapping.stages)
-        for leaf in tree.leaves
-        for one in leaf.instances
-    } == {(2, 2), (1, 1)}
+    (tree,) = optimize(filled(), static={"K": [4], "B": [32]}, machine="all", **chosen).schedules
+    for rows in (32, 31):
+        found = running(tree, K=4, B=rows, n=64, m=64, Z=room - (32 - rows) * 8)
+        assert found.version.program.mapping.stages == stages
+        assert bool(found.values) == (rows == 32 and stages == 2)
 
 
-def test_other_forks_stay_where_two_buffers_have_no_room():
-    """Registers are one question, shared memory is another one: every answer to both has its leaf."""
+def test_register_tiles_stay_where_two_buffers_have_no_room():
     strategies = ("scalar_replacement", "register_tile", "caching", "double_buffering")
     counters = ("registers_per_thread", "shared_memory")
     (tree,) = optimize(EXAMPLE, counters=counters, strategies=strategies, machine="all").schedules
-    mappings = [leaf.version.program.mapping for leaf in tree.leaves]
-    cached = {(one.jammed is not None, one.stages) for one in mappings if one.cached}
-    assert cached == {(True, 2), (True, 1), (False, 2), (False, 1)}
+    leaf = next(leaf for leaf in tree.leaves if leaf.version.program.mapping.cached)
+    mappings = [one.version.program.mapping for one in leaf.variants]
+    assert [(one.jammed is not None, one.stages) for one in mappings] == [(True, 2), (True, 1), (False, 1)]

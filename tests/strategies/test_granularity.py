@@ -454,4 +454,4 @@ def test_a_refusal_stands_somewhere_whatever_is_known_of_its_reason():
 @pytest.mark.parametrize("text", [JACOBI, MATMUL])
 def test_it_is_applied_only_where_a_resource_is_short(text):
     found = optimize(text, counters=["threads_per_block", "shared_memory"], strategies=["granularity"])
-    assert [leaf.strategies for leaf in found.schedules[0].leaves] == [(), ("granularity",)]
+    assert [leaf.own.strategies for leaf in found.schedules[0].leaves] == [(), ("granularity",)]

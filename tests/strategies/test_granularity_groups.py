@@ -121,10 +121,13 @@ def test_where_threads_do_more_already_or_registers_are_short():
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_a_leaf_has_it_where_the_registers_are():
+def test_it_goes_first_where_the_registers_are():
     strategies = ("scalar_replacement", "granularity_groups")
     (tree,) = optimize(MATMUL, counters=("registers_per_thread",), strategies=strategies, machine="all").schedules
-    assert [leaf.strategies for leaf in tree.leaves] == [strategies, strategies[:1]]
+    (leaf,) = tree.leaves
+    grouped, plain = leaf.variants
+    assert (grouped.strategies, plain.strategies) == (strategies, strategies[:1])
+    assert [limit.left for limit in grouped.limits] == [grouped.counters["registers_per_thread"].numerator]
 
 
 @pytest.mark.slow

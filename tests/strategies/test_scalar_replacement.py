@@ -239,7 +239,7 @@ def test_it_rewrites_the_program_and_leaves_its_ir_alone():
 def test_it_is_applied_at_leaves():
     result = optimize(MATMUL, counters=["threads_per_block", "shared_memory"], strategies=["scalar_replacement"])
     (leaf,) = result.schedules[0].leaves
-    assert leaf.strategies == ("scalar_replacement",)
+    assert leaf.own.strategies == ("scalar_replacement",)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,7 @@ def test_the_tree_of_the_transposition():
         machine="all",
     )
     leaves = result.schedules[1].leaves
-    assert [leaf.strategies for leaf in leaves] == [
+    assert [leaf.own.strategies for leaf in leaves] == [
         (),
         ("swizzle",),
         ("granularity",),
@@ -253,7 +253,7 @@ def test_the_tree_of_an_array_of_structures():
         str(EXAMPLES / "aos.mf"), counters=COUNTERS, strategies=("granularity", "caching", "swizzle"), machine="all"
     )
     trees = [
-        [(leaf.strategies, leaf.counters["bank_degree"].numerator.constant_value()) for leaf in schedule.leaves]
+        [(leaf.own.strategies, leaf.counters["bank_degree"].numerator.constant_value()) for leaf in schedule.leaves]
         for schedule in result.schedules
     ]
     # Three fields: an odd stride has no conflicts.  Four fields: four threads ask one bank.
@@ -299,8 +299,8 @@ def test_leaves_as_they_are_shipped():
     """The generated files, every leaf on points of its own, with bounds and races checked."""
     found = verify(EXAMPLES / "aos.mf", **CHOSEN, options=OPTIONS, machine="all")
     assert [failure.text() for failure in found.failures] == []
-    assert {row.schedule for row in found.leaves} == {"aos_k0", "aos_k1"}
-    assert all(row.points == row.raced_points == 6 for row in found.leaves)
+    assert {row.schedule for row in found.rows} == {"aos_k0", "aos_k1"}
+    assert all(row.points == row.raced_points == 6 for row in found.rows)
 
 
 @pytest.mark.slow

@@ -111,7 +111,7 @@ def _is_multiple(value: Polynomial, lanes: int) -> bool:
 
 
 def copies_text(kernel: Kernel) -> str:
-    """Say by how many bytes an access copies into shared memory, array by array; empty where nothing is copied."""
+    """Say by how many bytes per access copies into shared memory, array by array; empty where nothing is copied."""
     most: dict[str, int] = {}
     ahead = False
     for stmt in walk_statements(kernel.body):
@@ -127,7 +127,7 @@ def copies_text(kernel: Kernel) -> str:
         return ""
     own = {name: kernel.memory(name).element.size for name in most}
     sizes = [
-        f"`{name}` by {size} bytes an access"
+        f"`{name}` by {size} bytes per access"
         + (f", by {own[name]} where its rows do not begin at multiples" if size > own[name] else "")
         for name, size in most.items()
     ]

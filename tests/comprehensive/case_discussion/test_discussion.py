@@ -385,6 +385,7 @@ def test_leaves_have_few_variants():
         ("O0", "O1", "O2", "O3", "O4"),
         ("O0", "O1", "O2", "O3"),
         ("O0", "O1", "O2", "O4"),
+        ("O0", "O1", "O3", "O4"),
     ]
 
 

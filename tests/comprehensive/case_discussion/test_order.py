@@ -152,7 +152,7 @@ def test_report_and_explain_say_in_symbols_why_a_leaf_goes_first():
     before, after = report.split("## transpose_k1:")
     assert "2*s*B0*B1 < 6*s*B0*B1 + 3*B0*B1" in before.split("### Leaves, in order of preference")[1]
     assert "`2*s*B0*B1 <= 2*s*B0*B1`" in before
-    assert "that it asks for no more sectors is not proved, in elements a block: `9*s*B0*B1 <= 2*s*B0*B1`" in after
+    assert "that it asks for no more sectors is not proved, in elements per block: `9*s*B0*B1 <= 2*s*B0*B1`" in after
     told = CliRunner().invoke(cli, ["explain", "examples/transpose.mf"])
     copied, transposed = told.output.split("transpose_k1:")
     assert told.exit_code == 0

@@ -168,11 +168,11 @@ def test_render_draws_a_tree(run, optimized):
 
 def test_select_walks_the_tree(run, optimized):
     result = run("select", optimized, "--machine", "sm_80", "N=1000", "s=4", "B=32", "t=0")
-    assert "leaf 1, jacobi1d_k0_leaf1" in result.output
+    assert result.output.startswith("jacobi1d_k0: leaf 1 (a in shared memory)\n  variant 5, jacobi1d_k0_leaf1\n")
     assert "not leaf 3: Z < 2*B + 2 does not hold: 41728 >= 66" in result.output
     tight = run("select", optimized, "--machine", "sm_80,Z=100", "N=1000", "s=4", "B=32", "t=0", "--json")
     [schedule] = json.loads(tight.stdout)["schedules"]
-    assert schedule["leaf"] == 2
+    assert (schedule["leaf"], schedule["kernel"]) == (2, "jacobi1d_k0_leaf2")
     assert schedule["others"]["1"] == ["2*s*B + 2 <= Z does not hold: 258 > 100"]
     outside = run("select", optimized, "--machine", "sm_80", "N=1000", "s=4", "B=2048", "t=0")
     assert "B <= block_dim_x does not hold: 2048 > 1024" in outside.output
@@ -189,17 +189,18 @@ def test_a_schedule_that_can_never_run_is_told(run):
 def test_instances_are_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--static", "s=2,4", "-o", "static.out")
     assert "    also compiled for s = 2; s = 4" in result.output
-    assert Path("static.out/leaves/jacobi1d_k0_leaf1_instance2.mf").is_file()
+    assert Path("static.out/leaves/jacobi1d_k0_leaf1_v2.mf").is_file()
     point = ("select", "static.out", "--machine", "sm_80", "N=1000", "B=32", "t=0")
-    assert "  instance 2, jacobi1d_k0_leaf1_instance2: s = 4\n" in run(*point, "s=4").output
-    assert "no instance for these values: the dynamic kernel runs" in run(*point, "s=3").output
-    chosen = [json.loads(run(*point, s, "--json").stdout)["schedules"][0]["instance"] for s in ("s=2", "s=3")]
-    assert chosen == ["jacobi1d_k0_leaf1_instance1", None]
+    assert "  variant 2, jacobi1d_k0_leaf1_v2: for s = 4\n" in run(*point, "s=4").output
+    assert "  variant 3, jacobi1d_k0_leaf1\n" in run(*point, "s=3").output
+    chosen = [json.loads(run(*point, s, "--json").stdout)["schedules"][0] for s in ("s=2", "s=3")]
+    kernels = [(one["variant"], one["kernel"]) for one in chosen]
+    assert kernels == [(1, "jacobi1d_k0_leaf1_v1"), (3, "jacobi1d_k0_leaf1")]
     result = run("optimize", EXAMPLE, *QUICK, "-o", "static.out")
     assert "    also compiled for B = 256, s = 4; B = 128, s = 4; B = 256, s = 2; B = 64, s = 4" in result.output
-    assert Path("static.out/leaves/jacobi1d_k0_leaf1_instance4.mf").is_file()
+    assert Path("static.out/leaves/jacobi1d_k0_leaf1_v4.mf").is_file()
     run("optimize", EXAMPLE, *QUICK, "--static", "none", "-o", "static.out")
-    assert not list(Path("static.out/leaves").glob("*instance*"))
+    assert not list(Path("static.out/leaves").glob("*_v*"))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every leaf's program of a tree as cases of ``tests.metafork.kernel_runs``: all of them in one build."""
+"""Every variant's program of a tree as cases of ``tests.metafork.kernel_runs``: all of them in one build."""
 
 from comprehensive import registry
 from comprehensive.optimize import discuss
@@ -11,10 +11,10 @@ COUNTERS = ("threads_per_block", "shared_memory", "global_loads")
 
 
 def leaf_cases(text, points, strategies=None):
-    """Return the cases of a text with one schedule, a leaf's program once, and the strategies of its leaves."""
+    """Return the cases of a text with one schedule, a variant's program once, and the strategies of all."""
     program = with_exactness(parse(Source("case.mf", text)).schedules[0].program)
     tree = discuss(program, registry.counters(COUNTERS), registry.strategies(strategies), time_limit=20)
-    programs = {leaf.version.program: leaf.strategies for leaf in tree.leaves}
+    programs = {one.version.program: one.strategies for leaf in tree.leaves for one in leaf.variants}
     cases = [
         Case(text, points, program=program, label=f"{program.name} {' '.join(applied)}")
         for program, applied in programs.items()

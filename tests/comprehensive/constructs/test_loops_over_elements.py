@@ -55,13 +55,13 @@ def test_blocks_compute_what_the_loops_say(name):
     )
     assert found.passed, found.table()
     assert "not checked" not in found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 def test_a_grid_of_elements_has_the_leaves_of_one_cut_by_hand():
     def leaves(text):
         (schedule,) = optimize(Source("input.mf", text), static="none").schedules
-        return [leaf.strategies for leaf in schedule.leaves]
+        return [[one.strategies for one in leaf.variants] for leaf in schedule.leaves]
 
     by_hand = (
         "void jacobi(int n, int m, int B0, int B1, const float a[n][m], float b[n][m])\n{\n  meta_schedule {\n"

@@ -52,7 +52,7 @@ def test_every_leaf_is_the_serial_program():
     options = Options(points=4, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(MACROS + USES, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(5)}
+    assert {row.schedule for row in found.rows} == {f"input_k{number}" for number in range(5)}
     assert "not checked" not in found.table()
 
 

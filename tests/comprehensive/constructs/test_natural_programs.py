@@ -292,4 +292,4 @@ def test_every_leaf_is_right():
         text, counters=("shared_memory",), strategies=("caching",), reassociate=True, options=options, machine="all"
     )
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)

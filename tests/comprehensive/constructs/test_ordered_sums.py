@@ -80,8 +80,8 @@ def test_every_leaf_is_bit_identical_with_the_stated_order():
         NORMS + DOT + STRIDED, **QUICK, options=Options(points=6, dataflow_seconds=0, optimization="-O0"), machine="all"
     )
     assert found.passed, found.table()
-    assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(6)}
-    assert all(row.points for row in found.leaves)
+    assert {row.schedule for row in found.rows} == {f"input_k{number}" for number in range(6)}
+    assert all(row.points for row in found.rows)
     assert all(check.verdict.value == "yes" for checks in found.guards.values() for check in checks)
 
 
@@ -95,7 +95,7 @@ def test_every_strategy_keeps_the_order():
         machine="all",
     )
     assert found.passed, found.table()
-    assert {name for row in found.leaves for name in row.strategies} >= {"thread_striding"}
+    assert {name for row in found.rows for name in row.strategies} >= {"thread_striding"}
 
 
 # The order as the manual states it, written down once more, by hand.

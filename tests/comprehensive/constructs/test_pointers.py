@@ -209,7 +209,7 @@ def test_every_leaf_with_pointers_is_the_serial_program(text):
     options = Options(points=3, races=False, dataflow_seconds=0, optimization="-O0")
     found = verify(text, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
     assert "not checked" not in found.table()
 
 
@@ -241,7 +241,11 @@ def test_a_product_of_pointers_is_one_of_arrays():
                              "const float b[l * m], float c[m * n])")  # fmt: skip
     counted = {"counters": ("shared_memory",), "strategies": ("caching", "granularity")}
     one, other = (
-        [leaf.version.program.body for tree in optimize(text, **counted).schedules for leaf in tree.leaves]
+        [
+            [one.version.program.body for one in leaf.variants]
+            for tree in optimize(text, **counted).schedules
+            for leaf in tree.leaves
+        ]
         for text in (PRODUCT, arrays)
     )
     assert one == other

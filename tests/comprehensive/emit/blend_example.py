@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from comprehensive.emit import LeafCode
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree
+from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Variant
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
@@ -147,16 +147,10 @@ def element(name, index):
     return Element(name, (index,), FLOAT)
 
 
-def leaf(program_, number_, words, strategies=(), systems=None):
-    return Leaf(
-        id=number_,
-        version=Version(program_),
-        systems=((at_most(words, Z),),) if systems is None else systems,
-        strategies=strategies,
-        trace=(),
-        kernel=f"{program_.name}_leaf{number_}",
-        counters={"threads_per_block": CounterValue(B), "shared_memory": CounterValue(words)},
-    )
+def leaf(program_, number_, words):
+    counters = {"threads_per_block": CounterValue(B), "shared_memory": CounterValue(words)}
+    own = Variant(1, f"{program_.name}_leaf{number_}", Version(program_), counters=counters)
+    return Leaf(id=number_, systems=((at_most(words, Z),),), trace=(), variants=(own,))
 
 
 def tree(program_, words, lowest=0, dim=(N, B), performance=None):
@@ -314,7 +308,7 @@ SHARED = {"blend_k0_leaf1": 8, "blend_k0_leaf2": 4}
 
 
 def code_of(entry):
-    """The kernel of a leaf; ``bytes`` shared memory a thread as in SHARED."""
+    """The kernel of a variant; ``bytes`` shared memory a thread as in SHARED."""
     name = entry.kernel
     program_ = entry.version.program
     one, dim = number(1), var("dim")

@@ -224,9 +224,9 @@ PTX = """\
 """
 
 
-def embedded(leaf):
-    code = code_of(leaf)
-    return replace(code, ptx=PTX, ir="; IR") if leaf.kernel == "blend_k0_leaf3" else code
+def embedded(variant):
+    code = code_of(variant)
+    return replace(code, ptx=PTX, ir="; IR") if variant.kernel == "blend_k0_leaf3" else code
 
 
 def test_the_cpu_build_runs_the_text_of_a_leaf_that_is_ptx(tmp_path):

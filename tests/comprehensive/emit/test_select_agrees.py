@@ -1,4 +1,4 @@
-"""The generated `select`, compiled, against the walk in Python, at random points up to the extremes of 64 bits."""
+"""The generated `select` and `variant`, compiled, against Python, at random points up to the extremes of 64 bits."""
 
 import ctypes
 import random
@@ -40,7 +40,18 @@ void rows(size_t m, size_t n, size_t B, const float a[m * n], float c[m * n])
   }
 }
 """
+COARSE = """\
+void coarse(int n, int B, const float a[n][n], const float w[n], float c[n][n])
+{
+  meta_schedule cache() {
+    meta_for (int i = 0; i < n / B; i++) meta_for (int j = 0; j < n / B; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        c[i * B + v][j * B + u] = a[i * B + v][j * B + u] * w[j * B + u];
+  }
+}
+"""
 INPUTS = {
+    "coarse": lambda: COARSE,
     "rows": lambda: UNSIGNED,
     "narrow_rows": lambda: UNSIGNED.replace("size_t", "unsigned"),
     "matmul": (EXAMPLES / "matmul.mf").read_text,
@@ -59,12 +70,14 @@ def truncated_remainder(a, b):
 @pytest.fixture(scope="module", params=INPUTS)
 def compiled(request, tmp_path_factory):
     text = INPUTS[request.param]()
+    varied = request.param == "coarse"
     result = optimize(
         text,
         counters=["threads_per_block", "shared_memory"],
-        strategies=["granularity", "caching"],
+        strategies=["granularity", "caching", *(["thread_coarsening"] if varied else [])],
         machine="T=256,Z=512" if request.param == "fixed" else None,
-        order="paper",
+        order="cost" if varied else "paper",
+        static={"B": (8, 16)} if varied else None,
     )
     out = tmp_path_factory.mktemp(request.param)
     write_outputs(result, out)
@@ -92,6 +105,7 @@ def test_select_walks_the_tree(compiled):
     for index, tree in enumerate(result.schedules):
         document = result.document.schedules[index]
         c_select = getattr(library, f"{tree.program.name}_select")
+        c_variant = getattr(library, f"{tree.program.name}_variant")
         assert tree.opaque == (("width",) if tree.program.function == "masked" else ())
         names = [p.name for p in tree.program.parameters]
         fields = {symbol: field for field, symbol in SYMBOLS.items()}
@@ -117,5 +131,10 @@ def test_select_walks_the_tree(compiled):
             arguments = [ctypes.c_int64(values[name]) for name in names]
             chosen = c_select(ctypes.byref(c_machine), *arguments)
             assert chosen == selection.leaf, (values, machine)
-            seen.add(chosen)
-        assert seen == {0, *(leaf.id for leaf in tree.leaves)}
+            number = 0 if selection.variant is None else selection.variant.number
+            if chosen:
+                assert c_variant(ctypes.byref(c_machine), chosen, *arguments) == number, (values, machine)
+            seen.add((chosen, number))
+        assert seen == {(0, 0), *((leaf.id, one.number) for leaf in tree.leaves for one in leaf.variants)}
+        for leaf in (0, len(tree.leaves) + 1):
+            assert c_variant(ctypes.byref(c_machine), leaf, *arguments) == -1

@@ -13,16 +13,17 @@ from comprehensive.emit import leaf_code, write_outputs
 from comprehensive.optimize import optimize
 from comprehensive.options import StaticValueError, static_values
 from comprehensive.registry import UnknownNameError
+from comprehensive.tree.schedule_tree import numbered
 from comprehensive.tree.selection import select
 from comprehensive.tree.tree_json import SCHEMA, to_json
 from comprehensive.tree.tree_reading import from_json
 from comprehensive.verification import Options, verify
 from comprehensive.verification.point_choice import chosen_points
-from comprehensive.verification.points import INSTANCE, Points
+from comprehensive.verification.points import Points
 from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
 from metafork.ir.kernel import Space
-from metafork.ir.program import IntConst, binary
+from metafork.ir.program import IntConst
 from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
@@ -64,7 +65,7 @@ def notes(result):
 def test_what_has_a_constant_extent_only_with_the_values_is_kept_in_registers():
     result = optimize(MATMUL, static={"s": (4,), "B0": (16,), "ub1": (16,)}, **QUICK)
     leaf = result.schedules[0].leaves[0]
-    dynamic, static = (leaf_code(one).kernel for one in (leaf, leaf.of(leaf.instances[0])))
+    dynamic, static = (leaf_code(one).kernel for one in (leaf.own, leaf.instances[0]))
     assert [memory.space for memory in dynamic.memories].count(Space.PRIVATE) == 0
     (private,) = (memory for memory in static.memories if memory.space is Space.PRIVATE)
     assert private.extent == IntConst(4)
@@ -77,7 +78,8 @@ def test_a_leaf_has_at_most_eight_instances_the_first_of_the_order_given():
     pairs = [(one.values["B"], one.values["s"]) for one in leaf.instances]
     assert pairs == [(2, 5), (2, 1), (2, 3), (4, 5), (4, 1), (4, 3), (8, 5), (8, 1)]
     assert "none tried for B = 8, s = 3: a leaf has at most 8, the first of the order given" in notes(result)
-    assert "- instance 2, `input_k0_leaf1_instance2`: when `B = 2, s = 1`" in result.to_report()
+    assert [one.kernel for one in leaf.variants] == [*(f"input_k0_leaf1_v{n}" for n in range(1, 9)), "input_k0_leaf1"]
+    assert "- variant 2, `input_k0_leaf1_v2`: for B = 2, s = 1\n" in result.to_report()
 
 
 def test_values_with_which_a_leaf_is_never_chosen_take_no_place():
@@ -129,22 +131,27 @@ def test_options_are_read_in_order():
     assert list(static_values(("s=4,1", "B0= 16")).items()) == [("s", (4, 1)), ("B0", (16,))]
 
 
-def test_the_tree_is_of_version_2_and_comes_back(shift):
+def test_the_tree_has_them_and_comes_back(shift):
     document = json.loads(shift.to_json())
     jsonschema.validate(document, json.loads(SCHEMA.read_text()))
-    assert document["version"] == 2
-    assert document["schedules"][0]["leaves"][0]["instances"][1] == {
-        "kernel": "input_k0_leaf1_instance2",
-        "values": {"s": 3, "B": 4},
-    }
+    first, second, own = document["schedules"][0]["leaves"][0]["variants"]
+    assert [first["values"], second["values"]] == [{"s": 1, "B": 4}, {"s": 3, "B": 4}]
+    assert (second["kernel"], own["kernel"]) == ("input_k0_leaf1_v2", "input_k0_leaf1")
+    assert "values" not in own
     assert to_json(from_json(document)) == document
-    assert from_json(document).schedules[0].leaves[0].instances == shift.document.schedules[0].leaves[0].instances
+    variants = from_json(document).schedules[0].leaves[0].variants
+    assert [one.values for one in variants] == [one.values for one in shift.schedules[0].leaves[0].variants]
 
 
 def test_without_instances_nothing_changes(shift, tmp_path):
     plain = optimize(SHIFT, machine="all", **QUICK)
-    assert json.loads(plain.to_json())["version"] == 1
-    leaves = [tuple(replace(leaf, instances=()) for leaf in tree.leaves) for tree in shift.schedules]
+    leaves = [
+        tuple(
+            replace(leaf, variants=numbered(leaf.kernel, [one for one in leaf.variants if not one.values]))
+            for leaf in tree.leaves
+        )
+        for tree in shift.schedules
+    ]
     trees = tuple(dataclasses.replace(tree, leaves=own) for tree, own in zip(shift.schedules, leaves, strict=True))
     without = dataclasses.replace(shift, schedules=trees)
     without.__dict__.pop("document", None)
@@ -159,8 +166,7 @@ def test_without_instances_nothing_changes(shift, tmp_path):
 def test_select_names_the_instance(shift):
     (schedule,) = shift.document.schedules
     point = {"N": 100, "B": 4} | dict.fromkeys(schedule.machine, 1024)
-    assert select(schedule, {**point, "s": 3}).instance.number == 2
-    assert select(schedule, {**point, "s": 2}).instance is None
+    assert [select(schedule, {**point, "s": s}).variant.number for s in (1, 3, 2)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("text", [SHIFT, TYPES])
@@ -170,33 +176,32 @@ def test_instances_run_and_give_the_serial_result(text):
     found = verify(text, static=static, machine="all", options=OPTIONS, **QUICK)
     assert found.passed, found.table()
     assert found.not_verified == ()
-    for row in found.leaves:
-        assert set(row.instances) == {1, 2}
-        assert {"instance: 1", "instance: 2", "instance: none"} <= row.marks
+    for leaf in {row.leaf for row in found.rows}:
+        assert [row.for_values for row in found.rows if row.leaf == leaf] == [True, True, False]
+    assert all(row.points for row in found.rows)
 
 
 @pytest.mark.slow
 def test_an_instance_that_never_ran_is_not_verified():
     found = verify(SHIFT, static={"B": (4, 64), "s": (64,)}, machine="T=1024", options=OPTIONS, **QUICK)
     assert found.passed, found.table()
-    reached = {row.leaf: [number for number, launches in row.instances.items() if launches] for row in found.leaves}
-    assert all(1 in numbers for numbers in reached.values())
-    found.leaves[0].instances[1] = 0
-    assert [row.leaf for row in found.not_verified] == [found.leaves[0].leaf]
-    assert "instance 1 never ran" in found.table()
+    assert found.not_verified == ()
+    found.rows[0].points = 0
+    assert [row.kernel for row in found.not_verified] == ["input_k0_leaf1_v1"]
+    assert "leaf 1, variant 1 (for B = 4, s = 64): it never ran" in found.table()
 
 
-def test_every_instance_has_a_point_even_where_few_are_wanted():
+def test_every_variant_has_a_point_even_where_few_are_wanted():
     (tree,) = optimize(SHIFT, static={"s": (3, 2), "B": (4, 32)}, **QUICK).schedules
-    for leaf, points in chosen_points(Points(tree), 8, 3000).items():
-        marks = {mark for point in points for mark in point.marks if mark.startswith(INSTANCE)}
-        assert marks == {f"{INSTANCE}{n}" for n in ("none", *(one.number for one in tree.leaves[leaf - 1].instances))}
+    points = chosen_points(Points(tree), 8, 3000)
+    assert set(points) == {(leaf.id, one.number) for leaf in tree.leaves for one in leaf.variants}
+    assert all(points.values())
 
 
-def damaged(leaf):
-    """Return the code of a leaf; instance 2's writes one element too many by 1."""
-    code = leaf_code(leaf)
-    if not leaf.kernel.endswith("leaf1_instance2"):
+def damaged(variant):
+    """Return the code of a variant; the second one's writes one element too many by 1."""
+    code = leaf_code(variant)
+    if not variant.kernel.endswith("leaf1_v2"):
         return code
     text = re.sub(r"(b\[[^;]*\]) = ([^;]*);", r"\1 = \2 + 1;", code.text)
     assert text != code.text
@@ -205,15 +210,15 @@ def damaged(leaf):
 
 def test_a_wrong_instance_is_noticed(shift):
     failures = verify(shift, options=replace(OPTIONS, races=False), code_of=damaged).failures
-    assert {(failure.check, failure.leaf) for failure in failures} == {("code", 1)}
+    assert {(failure.check, failure.leaf, failure.variant) for failure in failures} == {("code", 1, 2)}
     assert all("s=3, B=4" in re.sub(r"(B=4), (s=3)", r"\2, \1", failure.point) for failure in failures)
 
 
-def misled(leaf):
-    """Return the code of a leaf; instances are told blocks of one thread more."""
-    code = leaf_code(leaf)
+def misled(variant):
+    """Return the code of a variant; instances are told blocks of one thread more."""
+    code = leaf_code(variant)
     text = re.sub(r"METAFORK_THREADS\(x, (\d+)u\)", lambda m: f"METAFORK_THREADS(x, {int(m[1]) + 1}u)", code.text)
-    assert (text != code.text) == ("_instance" in leaf.kernel)
+    assert (text != code.text) == bool(variant.values)
     return replace(code, text=text)
 
 
@@ -223,71 +228,30 @@ def test_what_an_instance_is_told_of_its_blocks_is_checked(shift):
     assert all("other threads than its kernel was told" in failure.message for failure in failures)
 
 
-def wasteful(leaf):
-    """Return the code of a leaf; instances need more shared memory than the leaf."""
-    code = leaf_code(leaf)
-    if "_instance" not in leaf.kernel:
-        return code
-    kernel = replace(code.kernel, shared_bytes=binary("+", code.kernel.shared_bytes, IntConst(64)))
-    return replace(code, kernel=kernel, text=kernel_text(kernel))
-
-
 def driven(result, directory, values, **options):
-    """Return which kernels the drop-in and ``launch`` ran, 0 for the dynamic one, for each value of s."""
+    """Return which variants the drop-in and ``launch`` ran, for each value of s."""
     driver = built(result, directory, **options)
     found = []
     for value in values:
         done = run([driver, str(value)], env={"METAFORK_TRACE": "1", "METAFORK_STRICT": "1"})
         assert done.returncode == 0, done.stderr
-        traced = re.findall(r"^metafork: input_k0 leaf \d+ .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
-        found.append([int(number or 0) for number in traced])
+        traced = re.findall(r"^metafork: input_k0 leaf \d+ .* variant=(\d+)$", done.stderr, re.MULTILINE)
+        found.append(list(map(int, traced)))
     return found
 
 
 def test_the_instance_of_the_arguments_runs_in_the_drop_in_and_in_launch(shift, tmp_path):
-    assert driven(shift, tmp_path, (1, 3, 2)) == [[1, 1], [2, 2], [0, 0]]
+    assert driven(shift, tmp_path, (1, 3, 2)) == [[1, 1], [2, 2], [3, 3]]
 
 
-def test_an_instance_that_needs_more_shared_memory_is_not_taken(shift, tmp_path):
-    assert driven(shift, tmp_path, (1, 2), code_of=wasteful) == [[0, 0], [0, 0]]
-
-
-TAKING = """
-#include "metafork/launch.h"
-#include <initializer_list>
-struct given { int matching, error; int64_t words; bool fits; };
-static int tried(const void *inputs, int, bool, metafork_shape *own, void *, void *const *) {
-  const given *const one = static_cast<const given *>(inputs);
-  own->instance = one->matching;
-  own->shared_bytes = one->words;
-  own->registers = 40;
-  return one->error;
-}
-static bool fits(const void *context, const metafork_shape *own) {
-  return own->registers == 40 && static_cast<const given *>(context)->fits;
-}
-static int taken(int kernels, int matching, int error, int64_t words, bool fit) {
-  const given one = {matching, error, words, fit};
-  metafork_shape shape = {};
-  shape.instances = kernels;
-  shape.shared_bytes = 8;
-  metafork_take_instance(&shape, tried, &one, 1, nullptr, fits, &one);
-  return shape.instance;
-}
-int main() {
-  const int got[] = {
-      taken(2, 2, METAFORK_OK, 8, true),         taken(0, 2, METAFORK_OK, 8, true), taken(2, 0, METAFORK_OK, 8, true),
-      taken(2, 2, METAFORK_ERESOURCES, 8, true), taken(2, 2, METAFORK_OK, 9, true), taken(2, 2, METAFORK_OK, 8, false)};
-  for (int one : got) printf("%d ", one);
-}
-"""
-
-
-def test_an_instance_runs_only_where_its_own_resources_fit(tmp_path):
-    (tmp_path / "taking.cpp").write_text(TAKING)
-    include = Path(__file__).parents[3] / "metafork" / "runtime" / "include"
-    succeed(["g++", "-std=c++17", "-DMETAFORK_CPU", f"-I{include}", tmp_path / "taking.cpp", "-o", tmp_path / "taking"])
-    assert run([tmp_path / "taking"]).stdout.split() == ["2", "0", "0", "0", "0", "0"]
+def test_launch_variant_takes_the_one_that_is_asked_for(shift, tmp_path):
+    """An instance takes its own values alone."""
+    driver = built(shift, tmp_path)
+    for s, codes in ((1, [-1, 0, -1, 0, -1]), (3, [-1, -1, 0, 0, -1]), (2, [-1, -1, -1, 0, -1])):
+        for variant, code in enumerate(codes):
+            done = run([driver, str(s), str(variant)], env={"METAFORK_TRACE": "1"})
+            assert done.stdout == f"{code}\n"
+            assert (f" variant={variant}\n" in done.stderr) == (code == 0)
 
 
 def test_a_local_of_the_same_name_stays():

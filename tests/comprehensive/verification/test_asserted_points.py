@@ -37,5 +37,5 @@ def test_no_point_is_left_out_for_an_assertion_that_fails():
     options = Options(points=10, jobs=2, optimization="-O0", dataflow_seconds=0, races=False)
     found = verify(ASSERTED, counters=["threads_per_block"], strategies=[], options=options, machine="all")
     assert found.passed
-    assert [row.points for row in found.leaves] == [10]
+    assert [row.points for row in found.rows] == [10]
     assert not any("left out" in note for note in found.notes)

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from comprehensive import registry
-from comprehensive.emit import LeafCode
+from comprehensive.emit import LeafCode, select_text
 from comprehensive.optimize import Result, discuss, optimize
 from comprehensive.tree.schedule_tree import Node
 from comprehensive.verification import Options, plain_code, verify
@@ -51,6 +51,17 @@ void guarded(int N, int B, const int a[N], int b[N]) {
         if (p < N)
           b[p] = 2 * a[p];
       }
+  }
+}
+"""
+
+WEIGHTED = """
+void weighted(int n, int B, int C, const int a[n], const int w[n], int c[n][n]) {
+  int down = n / B, across = n / C;
+  meta_schedule cache() {
+    meta_for (int i = 0; i < down; i++) meta_for (int j = 0; j < across; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < C; u++)
+        c[i * B + v][j * C + u] = a[i * B + v] * w[j * C + u];
   }
 }
 """
@@ -197,15 +208,28 @@ def test_less_shared_memory_than_counted(stencil):
     assert {"code", "resources"} & {failure.check for failure in found.failures}
     assert any("no kernel was launched" in failure.message for failure in found.failures)
     (tree,) = stencil.schedules
-    of_leaves = {leaf.id: leaf.strategies for leaf in tree.leaves}
-    assert len(set(of_leaves.values())) > 1
+    of_variants = {(leaf.id, one.number): one.strategies for leaf in tree.leaves for one in leaf.variants}
+    assert len(set(of_variants.values())) > 1
     table = found.table()
     for failure in found.failures:
-        assert failure.strategies == of_leaves[failure.leaf]
+        assert failure.strategies == of_variants[failure.leaf, failure.variant]
         leaf = tree.leaves[failure.leaf - 1]
         assert f"FAIL {tree.program.name} {leaf.name}: {failure.check} at " in table
     for entry in json.loads(found.to_json())["failures"]:
-        assert tuple(entry["strategies"]) == of_leaves[entry["leaf"]]
+        assert tuple(entry["strategies"]) == of_variants[entry["leaf"], entry["variant"]]
+
+
+def test_a_variant_that_runs_where_its_limits_fail(monkeypatch):
+    result = optimize(WEIGHTED, counters=("threads_per_block",), strategies=("thread_coarsening",))
+    (leaf,) = result.schedules[0].leaves
+    assert [bool(one.limits) for one in leaf.variants] == [True, False]
+    right = select_text._Variants._variant
+    monkeypatch.setattr(
+        select_text._Variants, "_variant", lambda self, one, code: right(self, replace(one, limits=()), code)
+    )
+    found = verify(result, options=WITHOUT_RACES)
+    assert {failure.variant for failure in found.failures} == {2}
+    assert any("variant 1 ran where the tree gives variant 2" in failure.message for failure in found.failures)
 
 
 def with_tree(result, change):

@@ -88,7 +88,7 @@ def together():
     def of(program):
         schedule = f"input_k{list(PROGRAMS).index(program)}"
         notes = [note for note in hints(found) if note.startswith(f"{schedule}: ")]
-        return notes, [row for row in found.leaves if row.schedule == schedule]
+        return notes, [row for row in found.rows if row.schedule == schedule]
 
     return of
 
@@ -116,7 +116,7 @@ def test_arrays_of_a_block_are_checked_too(together):
 def test_what_the_compiler_does_not_accept_is_a_note_and_the_points_run(monkeypatch):
     monkeypatch.setattr("comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
     found = verified(ASSERTED, races=False)
-    assert [row.points for row in found.leaves] == [12]
+    assert [row.points for row in found.rows] == [12]
     assert any(note.startswith("indices of the serial run were not checked: ") for note in found.notes)
 
 
@@ -135,14 +135,14 @@ def test_data_can_be_given(together, tmp_path):
     init.write_text(MATRIX)
     found = verified(SPARSE, init=init)
     assert hints(found) == []
-    assert [row.points for row in found.leaves] == [row.raced_points for row in found.leaves] == [12]
+    assert [row.points for row in found.rows] == [row.raced_points for row in found.rows] == [12]
 
 
 def test_data_that_leave_the_arrays_are_said(tmp_path):
     init = tmp_path / "matrix.c"
     init.write_text(MATRIX.replace("i <= n", "i <= n + 1"))
     found = verified(SPARSE, init=init, races=False)
-    assert [row.points for row in found.leaves] == [0]
+    assert [row.points for row in found.rows] == [0]
     assert any("heap-buffer-overflow" in note for note in found.notes)
 
 
@@ -197,7 +197,7 @@ def ran(tmp_path, text, *options):
 def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     told = ran(tmp_path, ALWAYS + NEVER)
     assert told.exit_code == 5
-    assert "not verified: 1 of 2 leaves never ran" in told.output
+    assert "not verified: 1 of 2 kernels never ran" in told.output
     (row,) = [line for line in told.output.splitlines() if line.startswith("p_k1 1")]
     assert "not verified" in row
     assert "not verified: p_k1 leaf 1 (as written): " in told.output
@@ -205,7 +205,7 @@ def test_a_leaf_that_never_ran_is_not_verified(tmp_path):
     assert document["passed"]
     assert [(one["schedule"], one["leaf"]) for one in document["not_verified"]] == [("p_k1", 1)]
     assert "does not come to the schedule" in document["not_verified"][0]["reason"]
-    assert [leaf["verified"] for leaf in document["leaves"]] == [True, False]
+    assert [one["verified"] for one in document["variants"]] == [True, False]
 
 
 @pytest.mark.slow

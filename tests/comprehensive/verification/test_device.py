@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from comprehensive.cli import cli
 from comprehensive.verification import Options
 from comprehensive.verification.device import NO_DEVICE as NO_DEVICE_SAID
-from comprehensive.verification.result import LeafResult, Verification
+from comprehensive.verification.result import VariantResult, Verification
 from tests.runtime.compiling import INCLUDE
 
 TWICE = """
@@ -70,13 +70,13 @@ def verified(tmp_path, monkeypatch, *options, value="x[i * B + u]", edit="", nvc
 
 
 @pytest.mark.slow
-def test_every_leaf_runs_on_the_device_too(tmp_path, monkeypatch):
+def test_every_variant_runs_on_the_device_too(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, "--json")
     assert told.exit_code == 0, told.output
     document = json.loads(told.output)
-    for leaf in document["leaves"]:
-        assert leaf["device"] == "ok"
-        assert leaf["device_points"] == leaf["points"] > 0
+    for one in document["variants"]:
+        assert one["device"] == "ok"
+        assert one["device_points"] == one["points"] > 0
 
 
 @pytest.mark.slow
@@ -154,8 +154,8 @@ def test_a_missing_nvcc_is_told(tmp_path, monkeypatch):
 
 def test_points_that_the_device_has_no_room_for_are_counted():
     rows = [
-        LeafResult("f", 1, "f_1", (), points=6, device_points=4, not_on_device="leaf 2 (as written) ran"),
-        LeafResult("f", 2, "f_2", (), points=6, device_points=0, not_on_device="f: no leaf fits"),
+        VariantResult("f", 1, 1, "f_1", (), points=6, device_points=4, not_on_device="leaf 2 (as written) ran"),
+        VariantResult("f", 2, 1, "f_2", (), points=6, device_points=0, not_on_device="f: no leaf fits"),
     ]
     found = Verification("f.mf", rows, on_device=True)
     assert [found.state("device", row) for row in rows] == ["ok", "-"]

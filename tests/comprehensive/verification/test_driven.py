@@ -53,8 +53,8 @@ def verified(text, **more):
 def test_functions_of_every_kind_are_called():
     found = verified(PROGRAM)
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves), found.table()
-    assert len(found.leaves) == 5
+    assert all(row.points for row in found.rows), found.table()
+    assert len(found.rows) == 5
 
 
 def test_what_only_the_host_gets_is_compared():

@@ -27,8 +27,8 @@ def test_no_name_of_the_file_meets_one_of_the_driver():
     options = Options(points=3, dataflow_seconds=0, optimization="-O0")
     found = verify(PROGRAM, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
-    assert len(found.leaves) == 3
+    assert all(row.points for row in found.rows)
+    assert len(found.rows) == 3
 
 
 IDLE = """
@@ -60,7 +60,7 @@ def test_pointers_that_a_function_has_no_use_for_are_null(more, use, why):
     options = Options(points=3, dataflow_seconds=0, optimization="-O0")
     text = IDLE.format(more=more, use=use)
     found = verify(text, counters=("threads_per_block",), strategies=(), options=options, machine="all")
-    assert all(bool(row.points) != bool(why) for row in found.leaves)
+    assert all(bool(row.points) != bool(why) for row in found.rows)
     assert why in "".join(found.notes)
 
 
@@ -103,4 +103,4 @@ def test_types_and_extents_are_those_of_the_file_and_no_number_is_another():
     options = Options(points=3, dataflow_seconds=0)
     found = verify(FIXED, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)

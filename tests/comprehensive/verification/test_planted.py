@@ -244,7 +244,7 @@ def test_without_bugs_the_programs_pass():
         optimize(file_of(programs), counters=COUNTERS, strategies=STRATEGIES, order="paper"), options=OPTIONS
     )
     assert [failure.text() for failure in found.failures] == []
-    assert all(row.points == OPTIONS.points for row in found.leaves)
+    assert all(row.points == OPTIONS.points for row in found.rows)
 
 
 def noticed(text: str, strategies=STRATEGIES, counters=COUNTERS) -> set[str]:

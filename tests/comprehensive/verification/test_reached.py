@@ -104,7 +104,7 @@ def functions():
 
 
 def check_that_some_points_are_left_out(found, number):
-    row = found.leaves[number]
+    row = found.rows[number]
     assert 0 < row.points < 12
     assert row.points == row.raced_points
     assert any(note.startswith(row.schedule) and "does not come to the schedule" in note for note in found.notes)
@@ -128,13 +128,13 @@ def test_a_fragment_that_skips_its_schedule_fails_no_leaf():
 def test_values_that_conditions_of_the_host_ask_for_are_tried():
     found = verified(MODES)
     assert found.passed
-    assert [row.schedule[-1] for row in found.leaves] == ["0", "1"]
-    assert all(row.points == row.raced_points > 0 for row in found.leaves)
+    assert [row.schedule[-1] for row in found.rows] == ["0", "1"]
+    assert all(row.points == row.raced_points > 0 for row in found.rows)
 
 
 def test_a_schedule_that_never_runs_is_not_called_verified(functions):
     assert functions.passed
-    row = functions.leaves[2]
+    row = functions.rows[2]
     assert row.points == row.raced_points == 0
     assert functions.state("code", row) == functions.state("races", row) == "-"
 

@@ -1,43 +1,47 @@
-"""What a verification prints about leaves: every line about one says what it does."""
+"""What a verification prints about variants: every line about one says what it does."""
 
 import json
 
 from comprehensive.case_discussion.properties import Check
-from comprehensive.verification.result import Failure, LeafResult, Verification
+from comprehensive.verification.result import VariantResult, Verification
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
 
 
 def verification():
     rows = [
-        LeafResult("f", 1, "f_1", (), points=3),
-        LeafResult(
+        VariantResult("f", 1, 1, "f_1", (), points=3),
+        VariantResult(
             "f",
             2,
-            "f_2",
-            ("granularity", "caching"),
+            1,
+            "f_2_v1",
+            ("granularity", "caching", "thread_coarsening"),
             "s in the grid, a in shared memory",
+            "several results per thread",
             points=3,
             registers={"sm_80": (8, 9)},
         ),
-        LeafResult("g", 1, "g_1", ("cse1",), "common subexpressions shared"),
+        VariantResult("f", 2, 2, "f_2", ("granularity", "caching"), "s in the grid, a in shared memory", points=3),
+        VariantResult("g", 1, 1, "g_1", ("cse1",), "common subexpressions shared"),
     ]
     rows[1].dataflow = Validation(Verdict.YES, "proved for all N")
     return Verification("f.mf", rows)
 
 
-def test_the_table_ends_with_what_a_leaf_does():
-    header, *rows = verification().table().splitlines()[:4]
+def test_the_table_ends_with_what_a_variant_does():
+    header, *rows = verification().table().splitlines()[:5]
     assert header.endswith("what it does")
     column = header.index("what it does")
     assert [row[column:] for row in rows] == [
         "as written",
+        "several results per thread",
         "s in the grid, a in shared memory",
         "common subexpressions shared",
     ]
 
 
-def test_lines_about_one_leaf_name_its_strategies():
+def test_lines_about_one_variant_say_what_it_does():
     found = verification()
     unknown = Check(
         "leaf 1 (as written) system 1 and leaf 2 (s in the grid, a in shared memory) system 3 are disjoint",
@@ -45,15 +49,13 @@ def test_lines_about_one_leaf_name_its_strategies():
         "too hard",
     )
     found.guards["f"] = [unknown]
-    found.failures.append(
-        Failure(
-            "code", "f", 2, "N = 3", "b[0] differs", ("granularity", "caching"), "s in the grid, a in shared memory"
-        )
-    )
+    found.failures += [row.failure("code", "N = 3", "b[0] differs") for row in found.rows[1:3]]
     lines = found.table().splitlines()
+    assert "FAIL f leaf 2, variant 1 (several results per thread): code at N = 3: b[0] differs" in lines
     assert "FAIL f leaf 2 (s in the grid, a in shared memory): code at N = 3: b[0] differs" in lines
-    assert "dataflow of f, leaf 2 (s in the grid, a in shared memory): proved for all N" in lines
-    assert "registers of f_2 (s in the grid, a in shared memory) on sm_80: 9, estimated 8 (-1)" in lines
+    assert "dataflow of f, leaf 2, variant 1 (several results per thread): proved for all N" in lines
+    assert "registers of f_2_v1 (several results per thread) on sm_80: 9, estimated 8 (-1)" in lines
+    assert "not verified: g leaf 1 (common subexpressions shared): it never ran" in lines
     assert f"  unknown: {unknown.name}: too hard" in lines
 
 
@@ -78,8 +80,16 @@ def test_a_leaf_is_named_by_the_row_of_its_own_schedule():
 
 def test_several_leaves_of_one_line_are_numbers():
     found = verification()
-    found.leaves[0].dataflow = found.leaves[1].dataflow
-    assert "dataflow of f, leaves 1, 2: proved for all N" in found.table().splitlines()
+    found.rows[0].dataflow = found.rows[2].dataflow = found.rows[1].dataflow
+    assert "dataflow of f, leaves 1, 2 variant 1, 2 variant 2: proved for all N" in found.table().splitlines()
+
+
+def test_a_failure_is_one_of_its_variant_or_of_the_whole_tree():
+    found = verification()
+    found.failures.append(found.rows[2].failure("code", "N = 3", "b[0] differs"))
+    assert [found.state("code", row) for row in found.rows] == ["ok", "ok", "FAIL", "-"]
+    found.refute("f", [Check("leaves 1 and 2 are disjoint", Verdict.NO, "N = 3")])
+    assert [found.state("guards", row) for row in found.rows] == ["FAIL", "FAIL", "FAIL", "-"]
 
 
 def test_refuted_guards_say_what_the_leaves_do_in_their_message():
@@ -100,7 +110,6 @@ def test_refuted_guards_say_what_the_leaves_do_in_their_message():
 
 def test_the_json_of_a_failure_holds_the_strategies():
     found = verification()
-    found.failures.append(Failure("races", "g", 1, "N = 3", "a data race", ("cse1",), "common subexpressions shared"))
+    found.failures.append(found.rows[3].failure("races", "N = 3", "a data race"))
     (entry,) = json.loads(found.to_json())["failures"]
-    assert entry["strategies"] == ["cse1"]
-    assert entry["title"] == "common subexpressions shared"
+    assert (entry["leaf"], entry["variant"], entry["strategies"]) == (1, 1, ["cse1"])

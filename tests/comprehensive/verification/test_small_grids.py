@@ -21,6 +21,11 @@ void one(int B, int a[B]) {
 """
 
 
+def keys(tree, of):
+    """Return leaf and number of the variants of some kind."""
+    return [(leaf.id, one.number) for leaf in tree.leaves for one in leaf.variants if of(one)]
+
+
 @pytest.mark.parametrize("example", ["smooth", "blur", "transpose"])
 def test_every_leaf_has_points_with_small_grids(example):
     result = optimize(EXAMPLES / f"{example}.mf", counters=("threads_per_block", "shared_memory"), order="paper")
@@ -46,30 +51,38 @@ def test_grids_of_scalars_that_a_strategy_defined_are_walked():
     names = ("granularity_groups", "thread_coarsening", "caching", "granularity")
     result = optimize(EXAMPLES / "matmul.mf", counters=("threads_per_block", "shared_memory"), strategies=names)
     (tree,) = result.schedules
-    own = {leaf.id for leaf in tree.leaves if len(leaf.version.program.derived) > len(tree.program.derived)}
+    own = keys(tree, lambda one: len(one.version.program.derived) > len(tree.program.derived))
     assert own
     points = chosen_points(Points(tree), 12, 3000)
-    assert all(any(point.walks for point in points[leaf]) for leaf in own)
+    assert all(any(point.walks for point in points[key]) for key in own)
 
 
-def test_a_leaf_that_only_full_blocks_reach_has_points():
+def test_a_variant_that_only_full_blocks_reach_has_points():
     names = ("taller_columns", "thread_columns")
     tree = optimize(FIVE_POINTS, counters=("threads_per_block",), strategies=names).schedules[0]
-    tall = [leaf.id for leaf in tree.leaves if "taller_columns" in leaf.strategies]
+    tall = keys(tree, lambda one: "taller_columns" in one.strategies)
     assert tall
     finder = Points(tree)
-    assert not any(leaf in tall for point in finder.parameter_points(600) for leaf, _ in finder.leaves_at(point))
+    small = {
+        (found.leaf, found.variant)
+        for point in finder.parameter_points(600)
+        for leaf, intervals in finder.leaves_at(point)
+        for found in finder.at(point, leaf, intervals)
+    }
+    assert small
+    assert not small & set(tall)
     points = chosen_points(Points(tree), 4, 600)
-    assert all(points[leaf.id] for leaf in tree.leaves)
-    for leaf in tall:
-        assert all(point.parameters["B0"] * point.parameters["B1"] >= 992 for point in points[leaf])
+    assert points.keys() == set(keys(tree, lambda one: True))
+    assert all(points.values())
+    for key in tall:
+        assert all(point.parameters["B0"] * point.parameters["B1"] >= 992 for point in points[key])
 
 
 @pytest.mark.slow
-def test_a_leaf_that_few_blocks_reach_has_its_points_beside_instances():
+def test_a_variant_that_few_blocks_reach_has_its_points_beside_instances():
     tree = optimize(EXAMPLES / "heat3d.mf", static="auto").schedules[0]
-    planes = [leaf.id for leaf in tree.leaves if "thread_planes" in leaf.strategies]
+    planes = keys(tree, lambda one: "thread_planes" in one.strategies and not one.values)
     points = chosen_points(Points(tree), 24, 3000)
     assert planes
-    assert all(len(points[leaf]) == 24 for leaf in planes)
-    assert all(len({point.text() for point in points[leaf]}) == 24 for leaf in planes)
+    assert all(len(points[key]) == 24 for key in planes)
+    assert all(len({point.text() for point in points[key]}) == 24 for key in planes)

@@ -34,20 +34,20 @@ def read(text):
 
 
 @pytest.mark.parametrize("name", sampled(["aos", "jacobi1d", "blur", "matmul", "transpose"], 2))
+@pytest.mark.parametrize("order", ["paper", "cost"])
 @pytest.mark.sampled(1)
-def test_leaves_of_examples(name):
+def test_leaves_of_examples(name, order):
     strategies, counters = ["+swizzle", "+thread_striding"], ["+bank_degree"]
-    result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters, order="paper")
+    result = optimize(EXAMPLES / f"{name}.mf", strategies=strategies, counters=counters, order=order)
     mappings = set()
-    for schedule in result.schedules:
-        for leaf in schedule.leaves:
-            program = leaf.version.program
-            again = read(metafork_text(program))
-            for field in fields(program):
-                if field.name not in ("name", "span"):
-                    assert getattr(again, field.name) == getattr(program, field.name), (leaf.id, field.name)
-            mappings.add(program.mapping)
-    assert len(mappings) > 1
+    for variant in (one for tree in result.schedules for leaf in tree.leaves for one in leaf.variants):
+        program = variant.version.program
+        again = read(metafork_text(program))
+        for field in fields(program):
+            if field.name not in ("name", "span"):
+                assert getattr(again, field.name) == getattr(program, field.name), (variant.kernel, field.name)
+        mappings.add(program.mapping)
+    assert len(mappings) > 1 or (name, order) == ("jacobi1d", "cost")  # it is one kernel then
 
 
 def test_every_item_is_read():

@@ -140,10 +140,10 @@ def test_a_tree_forks_into_leaves_of_both_kinds(result):
 
 
 def test_every_leaf_of_ir_has_its_ptx_and_computes_the_product(result):
-    for leaf in result.schedules[0].leaves:
-        code = leaf_code(leaf, result.analyses)
-        assert (code.ptx is None) == (not leaf.version.ir_strategies)
+    for one in (one for leaf in result.schedules[0].leaves for one in leaf.variants):
+        code = leaf_code(one, result.analyses)
+        assert (code.ptx is None) == (not one.version.ir_strategies)
         if code.ptx is not None:
-            assert f".visible .entry {leaf.kernel}(" in code.ptx
-            got, want = computed(leaf.version, 6, 2)
+            assert f".visible .entry {one.kernel}(" in code.ptx
+            got, want = computed(one.version, 6, 2)
             np.testing.assert_array_equal(got, want)

@@ -14,6 +14,7 @@ from strategies.threads.strip_mining import STRATEGY, StripMining
 from tests.metafork.interpreter import program as as_read
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
+from tests.strategies.running import running
 
 TEXT = """
 #include <math.h>
@@ -184,8 +185,8 @@ def test_a_phase_has_what_it_needs_alone():
 def test_a_clause_decides_alone():
     def walks(clause):
         (tree,) = optimize(text(WORK, clause=clause), static="none").schedules
-        return {any(stmt.name == "j_strip" for stmt in walk_statements(leaf.version.program.body)
-                    if hasattr(stmt, "name")) for leaf in tree.leaves}  # fmt: skip
+        return {any(stmt.name == "j_strip" for stmt in walk_statements(one.version.program.body)
+                    if hasattr(stmt, "name")) for leaf in tree.leaves for one in leaf.variants}  # fmt: skip
 
     assert walks("") == {True, False}
     assert walks("cache()") == {False}
@@ -197,7 +198,7 @@ def test_leaves_say_what_is_in_shared_memory_in_the_end():
         "float a = 0, b = 0; for (int j = 0; j < m; j++) { a += 1 / (p - x[j]); b -= a; } z4[p][0] = a; z4[p][3] = b;"
     )
     (tree,) = optimize(four.replace("float z[n]", "float z4[n][4]"), static="none", machine="all").schedules
-    named = {leaf.strategies: leaf.effects for leaf in tree.leaves}
+    named = {one.strategies: one.effects for leaf in tree.leaves for one in leaf.variants}
     assert named["strip_mining",] == ("x, z4 in shared memory", "loop over j in strips")
     assert named["caching", "strip_mining"] == ("x in shared memory", "loop over j in strips")
     assert named["caching",] == ("no shared memory",)
@@ -217,11 +218,8 @@ def test_where_shared_memory_is_short_or_a_block_is_small_there_are_no_strips():
     (tree,) = optimize(text(WORK), static="none", machine="all").schedules
     found = {}
     for room, block in ((12288, 128), (100, 128), (12288, 32), (12288, 31)):
-        known = {"T": 1024, "RB": 65536, "R": 255, "Z": room, "n": 512, "m": 512, "B": block}
-        for symbol in tree.derived:
-            known[symbol.name] = symbol.evaluate(known)
-        (leaf, *_) = [one for one in tree.leaves if any(all(c.holds(known) for c in way) for way in one.systems)]
-        found[room, block] = (bool(leaf.version.program.mapping.cached), leaf.version.program.mapping.columns)
+        mapping = running(tree, Z=room, n=512, m=512, B=block).version.program.mapping
+        found[room, block] = (bool(mapping.cached), mapping.columns)
     plain = (False, None)
     assert list(found.values()) == [(True, None), (False, 4), (True, None), plain]
 

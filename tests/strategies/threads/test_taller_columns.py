@@ -19,6 +19,7 @@ from strategies.threads.taller_columns import MOST_REGISTERS, STRATEGY, TallerCo
 from strategies.threads.thread_columns import STRATEGY as COLUMNS
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
+from tests.strategies.running import running
 
 TEXT = """
 void {name}(int n, int m, int s, int B, int C, const {type} a[n + 4][m + 4], const {type} w[5][5],
@@ -142,17 +143,12 @@ def test_whole_rows_are_a_share_of_those_of_all_threads():
 
 
 def mappings(points, **how):
-    """The mappings of the leaves that a machine of T threads and R registers has at blocks of B by C."""
+    """The mappings of what runs at blocks of B by C, on a machine with R registers."""
     names = ("taller_columns", "thread_columns", "thread_coarsening")
     (tree,) = optimize(text(FIVE), strategies=names, machine="all", **how).schedules
     found = {}
     for point in points:
-        machine = {"T": 1024, "RB": 65536, "R": 255, "n": 512, "m": 512, "s": 1} | dict(zip("BCR", point, strict=False))
-        known = dict(machine)
-        for symbol in tree.derived:
-            known[symbol.name] = symbol.evaluate(known)
-        leaves = [leaf for leaf in tree.leaves if any(all(c.holds(known) for c in one) for one in leaf.systems)]
-        mapping = leaves[0].version.program.mapping
+        mapping = running(tree, n=512, m=512, s=1, **dict(zip("BCR", point, strict=False))).version.program.mapping
         found[point] = (mapping.columns, mapping.coarsened)
     return found
 
@@ -170,10 +166,11 @@ def test_blocks_that_have_not_all_rows_have_columns_with_fewer():
 
 
 def test_where_registers_are_short_there_are_columns_with_fewer_rows():
-    assert mappings([(16, 64, 255), (16, 64, 64), (16, 64, 50)]) == {
+    assert mappings([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 40)]) == {
         (16, 64, 255): (2, (0, 16)),
         (16, 64, 64): (2, (0, 8)),
-        (16, 64, 50): (None, None),
+        (16, 64, 50): (None, (0, 8)),
+        (16, 64, 40): (None, None),
     }
 
 

@@ -1,7 +1,8 @@
 import pytest
 
 from comprehensive.optimize import optimize
-from metafork.analysis.analyses import Analyses
+from metafork.algebra.polynomial import at_most
+from metafork.analysis.analyses import WARP_SIZE, Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
@@ -120,12 +121,13 @@ def test_the_option_is_checked():
         ThreadCoarsening(most=1)
 
 
-def test_leaves_differ_by_the_registers_of_the_results():
+def test_several_results_go_first_where_the_threads_and_the_registers_are():
     text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")
     chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("thread_coarsening",)}
     (tree,) = optimize(text, machine="all", **chosen).schedules
-    several, one = tree.leaves
+    (leaf,) = tree.leaves
+    several, one = leaf.variants
     assert (several.version.program.mapping.coarsened, one.version.program.mapping.coarsened) == ((1, 8), None)
-    needs = [need for need in several.systems[0] if need.left == several.counters["registers_per_thread"].numerator]
-    assert len(needs) == 1
-    assert needs[0].negated() in one.systems[0]
+    warp, registers = several.limits
+    assert warp == at_most(WARP_SIZE, several.counters["threads_per_block"].numerator)
+    assert registers.left == several.counters["registers_per_thread"].numerator

@@ -30,7 +30,7 @@ def test_a_version_strides_once():
 )
 def test_threads_stride_where_there_are_too_few_and_only_there(counter, leaves):
     result = optimize(EXAMPLES[0], counters=[counter], strategies=["thread_striding"], machine="all")
-    assert [leaf.strategies for leaf in result.schedules[0].leaves] == leaves
+    assert [leaf.own.strategies for leaf in result.schedules[0].leaves] == leaves
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -62,4 +62,4 @@ def test_striding_leaves_compute_what_the_program_means(name):
         options=options,
     )
     assert not found.failures, found.failures
-    assert any("thread_striding" in leaf.strategies and leaf.points for leaf in found.leaves)
+    assert any("thread_striding" in row.strategies and row.points for row in found.rows)

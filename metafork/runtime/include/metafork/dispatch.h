@@ -101,37 +101,32 @@ __attribute__((format(printf, 3, 4), unused)) static void metafork_serial(const 
     va_end(arguments);
 }
 
-__attribute__((unused)) static void metafork_print_number(metafork_polynomial polynomial, const int64_t *values) {
+typedef char metafork_digits[48];
+
+/* A value as text, which lies in `digits`. */
+__attribute__((unused)) static const char *metafork_number_text(metafork_polynomial polynomial, const int64_t *values, metafork_digits digits) {
     metafork_int128 value;
-    if (!metafork_value_small(polynomial, values, &value)) {
-        fprintf(stderr, "%sabout 2^126 or more", metafork_sign(polynomial, values) < 0 ? "minus " : "");
-        return;
-    }
-    char digits[48];
-    size_t at = sizeof digits - 1;
+    if (!metafork_value_small(polynomial, values, &value)) return metafork_sign(polynomial, values) < 0 ? "minus about 2^126 or more" : "about 2^126 or more";
+    size_t at = sizeof(metafork_digits) - 1;
     metafork_uint128 size = value < 0 ? -(metafork_uint128)value : (metafork_uint128)value;
     digits[at] = '\0';
     do {
         digits[--at] = (char)('0' + (int)(size % 10));
         size /= 10;
     } while (size != 0);
-    fprintf(stderr, "%s%s", value < 0 ? "-" : "", digits + at);
+    if (value < 0) digits[--at] = '-';
+    return digits + at;
 }
 
-/* One line of an explanation: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
-__attribute__((unused)) static void metafork_print_violation(const char *where, int leaf, const metafork_condition *condition, int64_t measured,
+/* One line of an explanation, at once, as other threads may write too: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
+__attribute__((unused)) static void metafork_print_violation(const char *where, const metafork_condition *condition, int64_t measured,
                                                             const int64_t *values) {
     static const char *const relations[] = {"<=", "<", "=="};
-    fprintf(stderr, "metafork:   %s", where);
-    if (leaf > 0) fprintf(stderr, " %d", leaf);
-    fprintf(stderr, ": %s is violated: ", condition->text);
-    if (measured >= 0)
-        fprintf(stderr, "%lld (as compiled)", (long long)measured);
-    else
-        metafork_print_number(condition->left, values);
-    fprintf(stderr, " %s ", relations[condition->relation]);
-    metafork_print_number(condition->right, values);
-    fprintf(stderr, "\n");
+    metafork_digits left, right, compiled;
+    if (measured >= 0) snprintf(compiled, sizeof compiled, "%lld (as compiled)", (long long)measured);
+    fprintf(stderr, "metafork:   %s: %s is violated: %s %s %s\n", where, condition->text,
+            measured >= 0 ? compiled : metafork_number_text(condition->left, values, left), relations[condition->relation],
+            metafork_number_text(condition->right, values, right));
 }
 
 /* What the compiler used in place of a counter's estimate, or -1. */
@@ -143,21 +138,21 @@ static inline int64_t metafork_measured(const metafork_limit *limit, const metaf
     return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
 }
 
-/* Whether the conditions of a variant hold; one that does not is traced. */
-static inline bool metafork_admitted(const metafork_variant *variant, int number, const int64_t *values) {
+/* Whether the conditions of a variant hold; explains the first that does not as one of `where` (NULL: says nothing). */
+static inline bool metafork_admitted(const metafork_variant *variant, const int64_t *values, const char *where) {
     for (int i = 0; i < variant->condition_count; i++)
         if (!metafork_holds(&variant->conditions[i], values)) {
             /* Other values than those that it is compiled for are no reason worth a line. */
-            if (variant->conditions[i].relation != METAFORK_EQUAL && metafork_enabled("METAFORK_TRACE"))
-                metafork_print_violation("variant", number, &variant->conditions[i], -1, values);
+            if (variant->conditions[i].relation != METAFORK_EQUAL && where != NULL)
+                metafork_print_violation(where, &variant->conditions[i], -1, values);
             return false;
         }
     return true;
 }
 
-/* Whether a variant is within the limits of the machine; explains those that do not hold where `explain` is set. */
-__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, int leaf, const metafork_shape *shape, const int64_t *values,
-                                                          int64_t warp_size, bool explain) {
+/* Whether a variant is within the limits of the machine; explains those that do not hold in the same way. */
+__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, const metafork_shape *shape, const int64_t *values,
+                                                          int64_t warp_size, const char *where) {
     bool within = true;
     for (int i = 0; i < variant->limit_count; i++) {
         const metafork_limit *limit = &variant->limits[i];
@@ -170,7 +165,7 @@ __attribute__((unused)) static bool metafork_within_limits(const metafork_varian
         } else {
             holds = metafork_holds(&limit->condition, values) != 0;
         }
-        if (!holds && explain) metafork_print_violation("leaf", leaf, &limit->condition, measured, values);
+        if (!holds && where != NULL) metafork_print_violation(where, &limit->condition, measured, values);
         within = within && holds;
     }
     return within;
@@ -182,7 +177,7 @@ __attribute__((unused)) static int metafork_estimated_variant(const metafork_lea
     unknown.registers = -1;
     for (int number = 1; number <= leaf->variant_count; number++) {
         const metafork_variant *variant = &leaf->variants[number - 1];
-        if (metafork_admitted(variant, number, values) && metafork_within_limits(variant, 0, &unknown, values, 0, false)) return number;
+        if (metafork_admitted(variant, values, NULL) && metafork_within_limits(variant, &unknown, values, 0, NULL)) return number;
     }
     return 0;
 }
@@ -248,11 +243,15 @@ typedef int metafork_choice(const void *inputs, const metafork_machine *machine,
  * `must_run`.  0, or what the check of the last one said; METAFORK_ERESOURCES where it is not within limits. */
 __attribute__((unused)) static int metafork_take_variant(const metafork_leaf *leaf, const int64_t *values, int64_t warp_size, metafork_attempt *attempt,
                                                         const void *inputs, int number, void *stream, bool must_run, metafork_shape *shape) {
+    const bool traced = metafork_enabled("METAFORK_TRACE");
     int error = METAFORK_EINVAL;
     for (int place = 0; place < leaf->variant_count; place++) {
         const metafork_variant *variant = &leaf->variants[place];
         const bool last = place == leaf->variant_count - 1;
-        if (!metafork_admitted(variant, place + 1, values)) continue;
+        char name[64];
+        snprintf(name, sizeof name, "leaf %d, variant %d", number, place + 1);
+        const char *const where = traced ? name : NULL;
+        if (!metafork_admitted(variant, values, where)) continue;
         for (int compiled = variant->compiled; compiled >= 0; compiled--) {
             const metafork_shape none = METAFORK_NONE;
             *shape = none;
@@ -260,7 +259,7 @@ __attribute__((unused)) static int metafork_take_variant(const metafork_leaf *le
             shape->compiled = compiled != 0;
             error = attempt(inputs, number, false, shape, stream, NULL);
             if (error != METAFORK_OK) continue;
-            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, number, shape, values, warp_size, false)) return METAFORK_OK;
+            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, shape, values, warp_size, where)) return METAFORK_OK;
             error = METAFORK_ERESOURCES;
         }
     }
@@ -394,7 +393,7 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
                                                                         : "a derived value does not fit 64 bits");
         if (chosen == -1 && metafork_enabled("METAFORK_STRICT"))
             for (int i = 0; i < schedule->start_count; i++)
-                if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", 0, &schedule->start[i], -1, values);
+                if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", &schedule->start[i], -1, values);
         metafork_touch_all(METAFORK_UPDATES); /* the sizes of arrays may mean nothing */
         return metafork_back_to_host(schedule, arrays, bytes);
     }
@@ -414,9 +413,11 @@ __attribute__((unused)) static int metafork_dispatch(const metafork_schedule *sc
             for (int candidate = 1; candidate <= schedule->leaf_count; candidate++) {
                 const metafork_leaf *const one = &schedule->leaves[candidate - 1];
                 const metafork_shape none = METAFORK_NONE;
+                char where[32];
                 shape = none; /* of its own variant, which asks for least */
+                snprintf(where, sizeof where, "leaf %d", candidate);
                 const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
-                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], candidate, &shape, values, machine.warp_size, true);
+                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], &shape, values, machine.warp_size, where);
                 if (within || refused != METAFORK_OK)
                     fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
                             (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],

@@ -69,6 +69,12 @@ class Program:
         ]
         return done, said, calls
 
+    def launched(self, done):
+        """Return the name of the kernel of each launch that a run traced."""
+        leaves = {(tree.program.name, leaf.id): leaf for tree in self.result.schedules for leaf in tree.leaves}
+        found = re.findall(r"^metafork: (\w+) leaf (\d+) .*?(?: variant=(\d+))?$", done.stderr, re.MULTILINE)
+        return [leaves[name, int(leaf)].variants[int(variant or 0) - 1].kernel for name, leaf, variant in found]
+
 
 def optimized(text, name, backend=PTX, **options):
     """Optimize for a back end; return what has code, and its texts."""
@@ -108,9 +114,3 @@ def build(result, directory, backend=PTX):
         succeed(["gcc", *FLAGS, "-DMETAFORK_NO_CONTRACT", *include, directory / f"{function.name}_driver.c", *objects,
                  *LIBRARIES, "-o", drivers[function.name]])  # fmt: skip
     return drivers
-
-
-def launched(done):
-    """Return the name of the kernel of each launch that a run traced."""
-    found = re.findall(r"^metafork: (\w+) leaf (\d+) .*?(?: instance=(\d+))?$", done.stderr, re.MULTILINE)
-    return [f"{name}_leaf{leaf}{f'_instance{instance}' if instance else ''}" for name, leaf, instance in found]

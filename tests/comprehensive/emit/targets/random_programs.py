@@ -5,7 +5,7 @@ from comprehensive.optimize import Result, discuss
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, walk_statements
-from tests.comprehensive.emit.targets.programs import PTX, LeafTexts, Program, build, launched, write_outputs
+from tests.comprehensive.emit.targets.programs import PTX, LeafTexts, Program, build, write_outputs
 from tests.random_programs.batch import COUNTERS, SECONDS
 from tests.random_programs.batch import _points as points_of
 from tests.random_programs.generator import file_text
@@ -33,7 +33,7 @@ def check(seed, driver, directory, backend=PTX):
     done, said, calls = one.compare(driver, function.name, points)
     assert said == ["same"] * len(points), done.stderr
     assert (calls.violations, calls.left, calls.ended) == ([], [], True)
-    assert calls.ran == launched(done)
+    assert calls.ran == one.launched(done)
     assert calls.ran
 
 

@@ -27,9 +27,16 @@ POINTS = [
 LINE = "metafork: {}; dynamic kernels run\n"
 
 
+def texts(result):
+    """Return the kernels that NVRTC may be asked for, by name."""
+    variants = (one for leaf in result.schedules[0].leaves for one in leaf.variants)
+    codes = (BACKEND.leaf_code(one, None).compiled for one in variants)
+    return {code.kernel.name: code.kernel for code in codes if code is not None}
+
+
 @pytest.fixture(scope="module")
 def smooth(tmp_path_factory):
-    """The three-point mean, with an instance for s = 1, B = 16."""
+    """The three-point mean, with an instance for s = 1, B = 16: the first of two variants."""
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {
         "counters": ("shared_memory",),
@@ -43,8 +50,7 @@ def smooth(tmp_path_factory):
 def libraries(smooth, tmp_path_factory):
     """The stand-in for NVRTC."""
     with nvrtc(tmp_path_factory.mktemp("nvrtc")) as found:
-        codes = (BACKEND.leaf_code(leaf, None).compiled for leaf in smooth.result.schedules[0].leaves)
-        found.kernels |= {code.kernel.name: code.kernel for code in codes if code is not None}
+        found.kernels |= texts(smooth.result)
         yield found
 
 
@@ -64,7 +70,7 @@ def ran(smooth, driver, points, **variables):
     lines = done.stderr.splitlines(keepends=True)
     launches = [line.rstrip() for line in lines if " leaf " in line]
     others = [line for line in lines if " leaf " not in line and not line.startswith("point ")]
-    return [line.split(" instance=")[1] if " instance=" in line else "" for line in launches], "".join(others)
+    return [line.split(" variant=")[1] for line in launches], "".join(others)
 
 
 def entries(folder):
@@ -74,13 +80,13 @@ def entries(folder):
 @pytest.mark.slow
 def test_the_first_launch_compiles_and_the_next_process_reads(smooth, driver, compiler, tmp_path):
     variables = {"XDG_CACHE_HOME": str(tmp_path), **compiler.variables}
-    assert ran(smooth, driver, POINTS, **variables) == (["jit", "jit", "jit", "1"], "")
+    assert ran(smooth, driver, POINTS, **variables) == (["2 jit", "2 jit", "2 jit", "1"], "")
     # The same values again are no new kernel; an instance that is listed needs none.
     flags = "--gpu-architecture=sm_80 -fmad=false -std=c++17"
     assert [values for _, values, _ in compiler.asked] == [{"s": 3, "B": 32}, {"s": 2, "B": 32}]
     assert {options for _, _, options in compiler.asked} == {flags}
     assert len(entries(tmp_path)) == 2
-    assert ran(smooth, driver, POINTS, **variables) == (["jit", "jit", "jit", "1"], "")
+    assert ran(smooth, driver, POINTS, **variables) == (["2 jit", "2 jit", "2 jit", "1"], "")
     assert len(compiler.asked) == 2
     # Another version of the compiler has its own.
     ran(smooth, driver, SMALL, **variables, STANDIN_MINOR="1")
@@ -106,16 +112,41 @@ void sums(int n, int s, int B, const float x[n], float y[n]) {
 def test_nothing_is_compiled_for_a_loop_without_iterations(driver, compiler, tmp_path):
     options = {"counters": ("shared_memory",), "strategies": (), "static": {"s": (4,)}}
     sums = program(SUMS, "sums.mf", tmp_path, BACKEND, **options)
-    codes = (BACKEND.leaf_code(leaf, None).compiled for leaf in sums.result.schedules[0].leaves)
-    compiler.kernels |= {code.kernel.name: code.kernel for code in codes if code is not None}
+    compiler.kernels |= texts(sums.result)
     variables = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **compiler.variables}
-    for s, kernels in ((0, [""]), (2, ["jit"])):
+    for s, kernels in ((0, ["2"]), (2, ["2 jit"])):
         points = [("", {"n": 64, "s": s, "B": 32})]
         done, said, _ = sums.compare(driver, "sums", points, **variables)
         assert (done.returncode, said) == (0, ["same"]), done.stderr
-        launches = [line for line in done.stderr.splitlines() if " leaf " in line]
-        assert [line.partition(" instance=")[2] for line in launches] == kernels
+        launches = [line for line in done.stderr.splitlines() if " grid=" in line]
+        assert [line.partition(" variant=")[2] for line in launches] == kernels
     assert [values for _, values, _ in compiler.asked] == [{"s": 2, "B": 32}]
+
+
+ROWS = """
+void rows(int n, int B, const float a[n][n], const float w[n], float c[n][n]) {
+  meta_schedule cache() {
+    meta_for (int i = 0; i < n / B; i++) meta_for (int j = 0; j < n / B; j++)
+      meta_for (int v = 0; v < B; v++) meta_for (int u = 0; u < B; u++)
+        c[i * B + v][j * B + u] = a[i * B + v][j * B + u] * w[j * B + u];
+  }
+}
+"""
+
+
+def test_each_variant_has_its_text(driver, compiler, tmp_path):
+    """Several results per thread where a block fills a warp still, and one."""
+    options = {"counters": ("threads_per_block",), "strategies": ("thread_coarsening",), "order": "cost"}
+    rows = program(ROWS, "rows.mf", tmp_path, BACKEND, **options)
+    compiler.kernels |= texts(rows.result)
+    variables = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **compiler.variables}
+    points = [("", {"n": 64, "B": 32}), ("", {"n": 24, "B": 8}), ("", {"n": 128, "B": 32})]
+    for compiled, suffix in (("1", " jit"), ("0", "")):
+        done, said, _ = rows.compare(driver, "rows", points, **variables, METAFORK_JIT=compiled)
+        assert (done.returncode, said) == (0, ["same"] * 3), done.stderr
+        launches = [line.split(" variant=")[1] for line in done.stderr.splitlines() if " grid=" in line]
+        assert launches == [f"{variant}{suffix}" for variant in (1, 2, 1)]
+    assert [name for name, *_ in compiler.asked] == ["rows_k0_leaf1_v1_jit", "rows_k0_leaf1_jit"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +160,7 @@ def test_a_damaged_entry_is_replaced(smooth, driver, compiler, tmp_path, damage)
     (path,) = entries(tmp_path)
     whole = path.read_bytes()
     path.write_bytes(damage(whole))
-    assert ran(smooth, driver, SMALL, **variables) == (["jit"], "")
+    assert ran(smooth, driver, SMALL, **variables) == (["2 jit"], "")
     assert len(compiler.asked) == 2
     assert path.read_bytes() == whole
 
@@ -152,7 +183,7 @@ def test_an_entry_that_the_driver_does_not_take_is_made_again(smooth, driver, co
     size = int.from_bytes(whole[8:16], "little")
     subprocess.run([writer], input=whole[32 : 32 + size], env={"XDG_CACHE_HOME": str(tmp_path)}, check=True)
     assert path.read_bytes() != whole
-    assert ran(smooth, driver, SMALL, **variables) == (["jit"], "")
+    assert ran(smooth, driver, SMALL, **variables) == (["2 jit"], "")
     assert len(compiler.asked) == 2
     assert path.read_bytes() == whole
 
@@ -162,10 +193,10 @@ def test_without_a_library_the_dynamic_kernel_runs_and_one_line_says_so(smooth, 
     line = LINE.format("smooth_k0_leaf1_jit: there is no libnvrtc to compile it")
     for path in (tmp_path / "missing.so", compiler.directory / "old.so"):
         variables = {**compiler.variables, "METAFORK_NVRTC": str(path)}
-        assert ran(smooth, driver, POINTS, **cache, **variables) == (["", "", "", "1"], line)
-    assert ran(smooth, driver, SMALL, **cache, **compiler.variables, STANDIN_MINOR="-1") == ([""], line)
+        assert ran(smooth, driver, POINTS, **cache, **variables) == (["2", "2", "2", "1"], line)
+    assert ran(smooth, driver, SMALL, **cache, **compiler.variables, STANDIN_MINOR="-1") == (["2"], line)
     assert entries(tmp_path) == []
-    assert ran(smooth, driver, POINTS, **cache, **compiler.variables, METAFORK_JIT="0") == (["", "", "", "1"], "")
+    assert ran(smooth, driver, POINTS, **cache, **compiler.variables, METAFORK_JIT="0") == (["2", "2", "2", "1"], "")
     assert compiler.asked == []
 
 
@@ -173,12 +204,12 @@ def test_what_is_not_compiled_is_not_tried_again(smooth, driver, compiler, tmp_p
     variables = {"XDG_CACHE_HOME": str(tmp_path), **compiler.variables}
     compiler.fault = "smooth.cu(3): error: no\nmore of it\n"
     line = LINE.format("smooth_k0_leaf1_jit: NVRTC does not compile it: smooth.cu(3): error: no")
-    assert ran(smooth, driver, POINTS, **variables) == (["", "", "", "1"], line)
+    assert ran(smooth, driver, POINTS, **variables) == (["2", "2", "2", "1"], line)
     assert len(compiler.asked) == 2
     compiler.fault = ""
     compiler.image = b"no PTX at all\0"
     names, said = ran(smooth, driver, POINTS, **variables)
-    assert (names, said.count("\n")) == (["", "", "", "1"], 1)
+    assert (names, said.count("\n")) == (["2", "2", "2", "1"], 1)
     assert said.startswith("metafork: smooth_k0_leaf1_jit: what NVRTC made is not loaded: ")
     compiler.image = b""
     assert ran(smooth, driver, SMALL, **variables)[1] == LINE.format("smooth_k0_leaf1_jit: NVRTC made nothing of it")
@@ -208,7 +239,7 @@ def test_two_processes_at_once(smooth, driver, compiler, tmp_path):
         said, told = one.stdout.read(), one.stderr.read()
         assert one.wait(60) == 0
         assert "same" in said
-        assert "instance=jit" in told
+        assert "variant=2 jit" in told
     assert len(entries(tmp_path)) == 1
     assert len(entries(tmp_path)[0].name) == 32
 
@@ -256,9 +287,9 @@ def test_threads_compile_once_and_a_process_keeps_so_many(smooth, driver, compil
     done, calls = driver.run([tmp_path / "main"], log=tmp_path / "log", **variables)
     assert (done.returncode, calls.left, calls.violations) == (0, [], []), done.stderr
     assert len(compiler.asked) == compiled
-    launches = [line for line in done.stderr.splitlines() if " leaf " in line]
+    launches = [line for line in done.stderr.splitlines() if " grid=" in line]
     assert len(launches) == threads * (last - 2)
-    assert sum("instance=jit" in line for line in launches) == threads * compiled
+    assert sum("variant=2 jit" in line for line in launches) == threads * compiled
 
 
 def test_the_cache_is_bounded_and_what_was_used_last_stays(smooth, driver, compiler, tmp_path):
@@ -306,7 +337,7 @@ def test_the_text_as_nvcc_compiles_it(smooth, driver, compiler, tmp_path):
     compiler.compiler = by_nvcc
     variables = {"METAFORK_CACHE": "0", **compiler.variables}
     points = [*SMALL, ("Z=90", {"n": 203, "s": 3, "B": 32})]
-    assert ran(smooth, driver, points, **variables) == (["jit", "jit"], "")
+    assert ran(smooth, driver, points, **variables) == (["2 jit", "1 jit"], "")
     assert [name for name, *_ in compiler.asked] == ["smooth_k0_leaf1_jit", "smooth_k0_leaf2_jit"]
 
 

@@ -110,7 +110,7 @@ def own(tmp_path_factory):
     result = optimize(Source("own.mf", "#include <math.h>\n" + TEXT), **options)
     texts = LeafTexts(result.analyses, None, way)
     write_outputs(result, folder, code_of=texts.code_of, target=way)
-    kernels = [one.kernel for leaf in result.schedules[0].leaves for one in (leaf, *leaf.instances)]
+    kernels = [one.kernel for leaf in result.schedules[0].leaves for one in leaf.variants]
     table = "".join(
         f"static const hip_standin::kernel k{number}({kernel});\n"
         for number, kernel in enumerate(text for one in kernels for text in (one, f"{one}_large"))
@@ -141,7 +141,7 @@ def ran(folder, points, **variables):
     said = [line for line in done.stdout.splitlines() if not line.startswith(("point", "reference"))]
     assert (done.returncode, said) == (0, ["same"] * len(points)), done.stderr
     assert "serial" not in done.stderr
-    return re.findall(r"leaf (\d+) .*?(?: instance=(\w+))?$", done.stderr, re.MULTILINE), done.stderr
+    return re.findall(r"leaf (\d+) .* variant=(.+)$", done.stderr, re.MULTILINE), done.stderr
 
 
 @pytest.mark.slow
@@ -151,17 +151,17 @@ def test_texts_run_on_the_processor(own, compiler, tmp_path):
     with nvrtc(tmp_path) as found:
         found.compiler = compiler
         kernels, _ = ran(own, points, XDG_CACHE_HOME=str(tmp_path), **found.variables)
-        assert kernels == [("1", "jit"), ("1", "1"), ("1", "jit"), ("1", "jit"), ("2", "jit")]
+        assert kernels == [("1", "2 jit"), ("1", "1"), ("1", "2 jit"), ("1", "2 jit"), ("2", "2 jit")]
         asked = [values for _, values, _ in found.asked]
         assert asked == [{"s": 2, "B": 8, "K": 5}, {"s": 4, "B": 4, "K": 1}, {"B": 8, "K": 3}]
         # What comes from the disk is the path of the object.
         kernels, _ = ran(own, points[:1], XDG_CACHE_HOME=str(tmp_path), **found.variables)
-        assert (kernels, len(found.asked)) == ([("1", "jit")], 3)
+        assert (kernels, len(found.asked)) == ([("1", "2 jit")], 3)
         found.image = b"/nowhere\0"
         kernels, said = ran(own, points[:1], METAFORK_CACHE="0", **found.variables)
-        assert kernels == [("1", "")]
+        assert kernels == [("1", "2")]
         assert said.count("what NVRTC made is not loaded: ") == 1
-    assert ran(own, points[:2], METAFORK_NVRTC="/nowhere")[0] == [("1", ""), ("1", "1")]
+    assert ran(own, points[:2], METAFORK_NVRTC="/nowhere")[0] == [("1", "2"), ("1", "1")]
 
 
 def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
@@ -174,7 +174,7 @@ def test_each_compute_capability_has_its_own(own, compiler, tmp_path):
         asked = [options.split()[0] for _, _, options in found.asked]
     # Threads have fewer registers before 3.5.
     assert (done.returncode, done.stdout) == (0, "90 255\n32 63\n90 255\n"), done.stderr
-    assert (done.stderr.count("instance=jit"), done.stderr.count("metafork")) == (3, 3), done.stderr
+    assert (done.stderr.count("variant=2 jit"), done.stderr.count("metafork")) == (3, 3), done.stderr
     assert asked == ["--gpu-architecture=sm_90", "--gpu-architecture=sm_32"]
 
 

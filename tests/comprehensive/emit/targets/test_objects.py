@@ -37,7 +37,7 @@ SOME = ("--counters", "threads_per_block", "--strategies", "caching", "--static"
 @pytest.mark.parametrize("name", sampled({path.stem: path.stem for path in EXAMPLES.glob("*.mf")}, {"aos", "center"}))
 def test_every_leaf_of_the_examples_has_object_code(name):
     result = optimize(EXAMPLES / f"{name}.mf", static="auto" if name == "center" else None)
-    leaves = [one for tree in result.schedules for leaf in tree.leaves for one in (leaf, *map(leaf.of, leaf.instances))]
+    leaves = [one for tree in result.schedules for leaf in tree.leaves for one in leaf.variants]
     assert leaves
     for gpu in GPUS:
         texts = LeafTexts(result.analyses, object_target=gpu)

@@ -23,9 +23,9 @@ def test_every_leaf_of_the_examples_is_proved(path):
     )
     for tree in result.schedules:
         found = validations(tree, shapes=1, points=2, seconds=120)
-        assert found.keys() == {leaf.id for leaf in tree.leaves}
-        for leaf, one in found.items():
-            assert one.verdict is Verdict.YES, (tree.program.name, leaf, one.detail)
+        assert found.keys() == {(leaf.id, leaf.own.number) for leaf in tree.leaves}
+        for key, one in found.items():
+            assert one.verdict is Verdict.YES, (tree.program.name, key, one.detail)
             assert one.points == 2
             assert one.detail.startswith("proved for ")
 

@@ -74,7 +74,7 @@ def test_a_member_is_a_parameter(name):
     )
     assert found.passed, found.table()
     assert "not checked" not in found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def test_members_are_filled_by_a_function_that_is_given_them(tmp_path):
     options = Options(points=3, jobs=1, dataflow_seconds=0, optimization="-O0", init=tmp_path / "init.c")
     found = verify(source, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(row.points for row in found.leaves)
+    assert all(row.points for row in found.rows)
 
 
 def test_parameters_are_named_after_members():

@@ -8,7 +8,7 @@ import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
 from comprehensive.verification.driver import point_line
-from tests.comprehensive.emit.targets.programs import EXAMPLES, launched, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, program
 from tests.runtime.compiling import succeed
 
 POINTS = [("", {"n": 402, "s": 3, "B": 16})]
@@ -33,7 +33,7 @@ def run(smooth, opencl, tmp_path):
         assert said == ["same"], done.stderr
         assert (calls.violations, calls.left) == ([], [])
         if "STANDIN_FAIL" not in variables:
-            assert calls.ran == launched(done) == ["smooth_k0_leaf1"]
+            assert calls.ran == smooth.launched(done) == ["smooth_k0_leaf1"]
             assert "metafork: smooth" not in done.stderr.replace("metafork: smooth_k0 leaf 1", "")
         counts = [calls.names.count(f"clCreateProgramWith{what}") for what in ("Source", "Binary")]
         return counts, calls

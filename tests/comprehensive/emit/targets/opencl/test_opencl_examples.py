@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, launched, program
+from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, program
 from tests.comprehensive.metafork_command import METAFORK
 from tests.sampling import sampled
 
@@ -18,7 +18,7 @@ def test_drop_ins_give_what_the_serial_elision_gives(opencl, tmp_path, file, fun
     done, said, calls = one.compare(opencl, function, points)
     assert said == ["same"] * len(points), done.stderr
     assert (calls.violations, calls.left, calls.ended) == ([], [], True)
-    assert calls.ran == launched(done)
+    assert calls.ran == one.launched(done)
     assert len(calls.ran) >= len(points)
 
 

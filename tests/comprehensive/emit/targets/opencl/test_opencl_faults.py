@@ -3,7 +3,7 @@
 import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from tests.comprehensive.emit.targets.programs import EXAMPLES, build, launched, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, build, program
 
 RELEASING = {
     "clReleaseMemObject",
@@ -31,7 +31,7 @@ def whole(smooth, opencl):
     """The calls of a run in which nothing fails."""
     done, said, calls = smooth.compare(opencl, "smooth", POINTS)
     assert (said, calls.violations, calls.left) == (["same"], [], [])
-    assert calls.ran == launched(done) == ["smooth_k0_leaf1_instance1"]
+    assert calls.ran == smooth.launched(done) == ["smooth_k0_leaf1_v1"]
     return calls
 
 
@@ -39,8 +39,8 @@ def whole(smooth, opencl):
 def test_the_calls_of_a_run(whole):
     names = whole.names
     assert names[0] == "clGetPlatformIDs"
-    # Each kernel is built once, the instance too.
-    assert names.count("clBuildProgram") == names.count("clReleaseProgram") == names.count("clReleaseKernel") == 2
+    # A kernel that is not needed is not built.
+    assert names.count("clBuildProgram") == names.count("clReleaseProgram") == names.count("clReleaseKernel") == 1
     # Two arrays, and one of pinned memory.
     assert names.count("clCreateBuffer") == names.count("clReleaseMemObject") == 3
     assert names.count("clEnqueueNDRangeKernel") == 1
@@ -161,7 +161,7 @@ def test_a_kernel_that_is_not_built(smooth, opencl, tmp_path):
     done, said, calls = broken.compare(opencl, "smooth", POINTS * 2)
     assert said == ["same"] * 2
     # The last leaf has no barrier.
-    assert calls.ran == ["smooth_k0_leaf3_instance1"] * 2 or calls.ran == ["smooth_k0_leaf3"] * 2
+    assert calls.ran == ["smooth_k0_leaf3_v1"] * 2 or calls.ran == ["smooth_k0_leaf3"] * 2
     for leaf in (1, 2):
         assert done.stderr.count(f"smooth_k0_leaf{leaf}: the OpenCL compiler does not build it: error -11\n") == 1
     assert "barrier_" in done.stderr

@@ -4,7 +4,7 @@ import pytest
 
 from comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.constructs.dot_product import DOT, QUICK
-from tests.comprehensive.emit.targets.programs import PTX, launched, program
+from tests.comprehensive.emit.targets.programs import PTX, program
 
 POINTS = [("", {"n": n, "B": B}) for n, B in ((1, 1), (5, 4), (100, 32), (3000, 7))]
 
@@ -16,5 +16,5 @@ def test_other_back_ends(backend, fixture, tmp_path, request):
     points = [*POINTS, ("grid_dim_x=1", {"n": 100, "B": 8})]
     done, said, _ = one.compare(request.getfixturevalue(fixture), "dot", points)
     assert said == ["same"] * len(points), done.stderr
-    assert {name.split("_leaf")[0] for name in launched(done)} == {"dot_k0", "dot_k1"}
-    assert len(launched(done)) == 2 * len(points)
+    assert {name.split("_leaf")[0] for name in one.launched(done)} == {"dot_k0", "dot_k1"}
+    assert len(one.launched(done)) == 2 * len(points)

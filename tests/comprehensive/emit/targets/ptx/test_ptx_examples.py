@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, launched, program
+from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, program
 from tests.sampling import sampled
 
 
@@ -19,5 +19,5 @@ def test_drop_ins_give_what_the_serial_elision_gives(driver, tmp_path, file, fun
     done, said, calls = one.compare(driver, function, points)
     assert said == ["same"] * len(points), done.stderr
     assert (calls.violations, calls.left, calls.ended) == ([], [], True)
-    assert calls.ran == launched(done)
+    assert calls.ran == one.launched(done)
     assert len(calls.ran) >= len(points)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.comprehensive.emit.targets.programs import EXAMPLES, build, launched, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, build, program
 
 RELEASING = {
     "cuMemFree_v2",
@@ -33,7 +33,7 @@ def whole(smooth, driver):
     """The calls of a run in which nothing fails."""
     done, said, calls = smooth.compare(driver, "smooth", POINTS)
     assert (said, calls.violations, calls.left) == (["same"] * 2, [], [])
-    assert calls.ran == launched(done) == ["smooth_k0_leaf1", "smooth_k0_leaf1_instance1"]
+    assert calls.ran == smooth.launched(done) == ["smooth_k0_leaf1", "smooth_k0_leaf1_v1"]
     return calls
 
 
@@ -43,7 +43,7 @@ def test_the_calls_of_a_run(whole):
     assert names[0] == "cuInit"
     assert names.count("cuInit") == names.count("cuDevicePrimaryCtxRetain") == 1
     assert names.count("cuDevicePrimaryCtxRelease_v2") == 1
-    # Each kernel is loaded once, the instance too; large shared memory is asked for once.
+    # Each kernel that runs is loaded once; large shared memory is asked for once.
     assert names.count("cuModuleLoadDataEx") == names.count("cuModuleUnload") == 2
     assert names.count("cuFuncSetAttribute") == 1
     assert names.count("cuMemAlloc_v2") == names.count("cuMemFree_v2") == 4
@@ -106,7 +106,7 @@ def test_no_room_on_the_device(smooth, driver):
     done, said, calls = smooth.compare(driver, "smooth", POINTS, STANDIN_MEMORY="100000")
     # The arrays of the second point fit.
     assert said == ["same", "same"]
-    assert calls.ran == ["smooth_k0_leaf1_instance1"]
+    assert calls.ran == ["smooth_k0_leaf1_v1"]
     assert done.stderr.count("moving arrays to the device failed: out of memory; the serial code runs") == 1
     assert (calls.violations, calls.left) == ([], [])
 

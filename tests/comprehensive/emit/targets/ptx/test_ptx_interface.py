@@ -13,7 +13,7 @@ from tests.comprehensive.emit.targets.building import (
     refused_on_the_cpu,
     used_by_cmake,
 )
-from tests.comprehensive.emit.targets.programs import Path, launched
+from tests.comprehensive.emit.targets.programs import Path
 from tests.runtime.compiling import needs_nvcc, succeed
 
 
@@ -35,8 +35,8 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     assert lines[:3] == ["query 0 -1", f"machine 80 255 {MACHINE}", "refused -1 -5"]
     assert lines[3:] == [f"leaf {leaf} 0 same" for leaf in leaves(matmul)]
     assert (done.returncode, calls.violations, calls.left) == (0, [], [])
-    assert len(calls.ran) == len(leaves(matmul)) >= 6
-    assert any("_instance" in name for name in calls.ran)
+    assert len(calls.ran) == len(leaves(matmul)) >= 5
+    assert any("_v1" in name for name in calls.ran)
 
 
 @pytest.mark.parametrize(("capability", "registers"), [(35, 255), (32, 63)])
@@ -55,7 +55,7 @@ def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
     ]
     done, said, calls = matmul.compare(driver, "matmul", points)
     assert said == ["same"] * len(points), done.stderr
-    assert calls.ran == launched(done)
+    assert calls.ran == matmul.launched(done)
     assert len(set(calls.ran)) >= 3
     assert (calls.violations, calls.left) == ([], [])
 
@@ -79,8 +79,8 @@ def test_arrays_follow_the_threads_device(matmul, driver, tmp_path):
     assert done.stdout == "one thread same\ntwo threads same\n", done.stderr
     # The last context that a thread chose is its own.
     assert (done.returncode, calls.violations, calls.left) == (0, [], ["1 contexts on the stack"])
-    assert len(calls.ran) == len(launched(done)) == 3 * 6
-    assert calls.names.count("cuModuleLoadDataEx") == 2 * 2
+    assert len(calls.ran) == len(matmul.launched(done)) == 3 * 6
+    assert calls.names.count("cuModuleLoadDataEx") == 2
 
 
 def test_without_a_driver_the_interface_says_so(matmul, driver, tmp_path):
@@ -96,8 +96,7 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path, orde
     assert done.stdout.splitlines() == [f"thread {i} same" for i in range(20)], done.stderr
     assert (done.returncode, done.stderr, calls.violations, calls.left) == (0, "", [], [])
     assert len(calls.ran) == 20
-    # The leaf's own kernel decides which leaf runs, and its instance for the arguments runs.
-    assert calls.names.count("cuModuleLoadDataEx") == 2
+    assert calls.names.count("cuModuleLoadDataEx") == 1
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 

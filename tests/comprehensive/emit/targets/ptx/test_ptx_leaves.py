@@ -11,10 +11,11 @@ from comprehensive.emit.targets.ptx import Ptx
 from comprehensive.emit.targets.target import NoCodeError
 from comprehensive.leaf_files import LeafTexts
 from comprehensive.optimize import optimize
-from comprehensive.tree.left_out import without_leaves
+from comprehensive.tree.left_out import without_kernels
 from comprehensive.tree.schedule_tree import LeafReference, Node
 from metafork.ir.messages.source import Source
-from tests.comprehensive.emit.targets.programs import EXAMPLES, Program, build, launched, program
+from metafork.ir.program import Version
+from tests.comprehensive.emit.targets.programs import EXAMPLES, Program, build, program
 from tests.comprehensive.emit.targets.small_programs import CALLS, FLOATS
 
 
@@ -33,7 +34,7 @@ def test_floating_point_is_rounded_to_nearest_and_never_fused(driver, tmp_path):
     points = [("", {"n": n, "B": B, "f": 0.3, "d": -1.7}) for n, B in ((101, 32), (7, 8), (64, 16))]
     done, said, calls = one.compare(driver, "kinds", points)
     assert said == ["same"] * 3
-    assert calls.ran == launched(done)
+    assert calls.ran == one.launched(done)
     assert len(calls.ran) == 3
     assert (calls.violations, calls.left) == ([], [])
 
@@ -54,23 +55,34 @@ def test_a_leaf_that_needs_the_device_library_is_left_out(driver, tmp_path):
     assert "calls_k1_select" in (tmp_path / "calls.h").read_text()
 
 
-@pytest.mark.parametrize("gone", [(1,), (2,), (3,), (1, 3), (1, 2, 3)])
-def test_a_tree_without_some_leaves(gone):
+@pytest.mark.parametrize(
+    ("gone", "left"),
+    [
+        ("1", {2: (1, 2), 3: (1, 2)}),
+        ("2", {1: (1, 2), 3: (1, 2)}),
+        ("1 3", {2: (1, 2)}),
+        ("1 2 3", {}),
+        ("2_v1", {1: (1, 2), 2: (2,), 3: (1, 2)}),
+        ("1 1_v1 2_v1", {2: (2,), 3: (1, 2)}),
+    ],
+)
+def test_a_tree_without_some_kernels(gone, left):
     """The others keep their conditions and are numbered anew, also in the names of their kernels."""
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
     result = optimize(Source("smooth.mf", text), **options, order="paper")
     whole = result.schedules[0]
-    tree = without_leaves(whole, dict.fromkeys(gone, "for the test"))
-    kept = [leaf for leaf in whole.leaves if leaf.id not in gone]
-    assert [(leaf.systems, leaf.effects) for leaf in tree.leaves] == [(leaf.systems, leaf.effects) for leaf in kept]
-    names = [one.kernel for leaf in tree.leaves for one in (leaf, *leaf.instances)]
-    expected = [
-        name
-        for number, leaf in enumerate(kept, 1)
-        for name in [f"smooth_k0_leaf{number}", *(f"smooth_k0_leaf{number}_instance{i.number}" for i in leaf.instances)]
+    tree = without_kernels(whole, {f"smooth_k0_leaf{name}": "for the test" for name in gone.split()})
+    kept = [(whole.leaves[number - 1], places) for number, places in left.items()]
+    assert [leaf.systems for leaf in tree.leaves] == [leaf.systems for leaf, _ in kept]
+    assert [[one.version for one in leaf.variants] for leaf in tree.leaves] == [
+        [leaf.variants[place - 1].version for place in places] for leaf, places in kept
     ]
-    assert names == expected
+    for number, leaf in enumerate(tree.leaves, 1):
+        names = ["", "_v1"][: len(leaf.variants)]
+        assert [(one.number, one.kernel) for one in leaf.variants] == [
+            (place, f"smooth_k0_leaf{number}{name}") for place, name in enumerate(reversed(names), 1)
+        ]
 
     def references(part):
         match part:
@@ -82,47 +94,50 @@ def test_a_tree_without_some_leaves(gone):
                 return []
 
     assert set(references(tree.root)) == set(range(1, len(kept) + 1))
-    left = type(result)(result.unit, (tree,), result.counters, result.strategies)
-    json.loads(left.to_json())
+    json.loads(type(result)(result.unit, (tree,), result.counters, result.strategies).to_json())
 
 
 class Picky(Ptx, frozen=True):
-    """A back end without code for the leaves of some titles."""
+    """A back end without code for one version."""
 
-    refused: tuple[str, ...] = ()
+    refused: Version | None = None
 
-    def leaf_code(self, leaf, analyses):
-        if leaf.title in self.refused:
+    def leaf_code(self, variant, analyses):
+        if variant.version == self.refused:
             raise NoCodeError("for the test")
-        return Ptx.leaf_code(self, leaf, analyses)
+        return Ptx.leaf_code(self, variant, analyses)
 
 
-@pytest.mark.parametrize("gone", [(1,), (2,)])
-def test_the_other_leaves_have_their_own_code(driver, tmp_path, gone):
+@pytest.mark.parametrize(
+    ("leaf", "variant", "ran", "shared"),
+    [
+        (1, 2, ["1_v1", "1_v1", "2_v1"], ["B", "B", "none"]),
+        (2, 2, ["1_v1", "2_v1", "2_v1"], ["s*B", "none", "none"]),
+        (2, 1, ["1_v1", "2", "3_v1"], ["s*B", "B", "none"]),
+    ],
+)
+def test_the_other_kernels_have_their_own_code(driver, tmp_path, leaf, variant, ran, shared):
     text = (EXAMPLES / "smooth.mf").read_text()
     options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"s": (2,)}}
     result = optimize(Source("smooth.mf", text), **options, order="paper")
-    titles = {leaf.id: leaf.title for leaf in result.schedules[0].leaves}
-    target = Picky(refused=tuple(titles[number] for number in gone))
+    target = Picky(refused=result.schedules[0].leaves[leaf - 1].variants[variant - 1].version)
     texts = LeafTexts(result.analyses, None, target)
     left = texts.in_time(result, None)
-    (tree,) = left.schedules
-    assert [leaf.title for leaf in tree.leaves] == [title for number, title in titles.items() if number not in gone]
     write_outputs(left, tmp_path, code_of=texts.code_of, target=target)
     one = Program(left, tmp_path, build(left, tmp_path))
     points = [(machine, {"n": 402, "s": 2, "B": 16}) for machine in ("", "Z=20", "Z=3")]
     done, said, calls = one.compare(driver, "smooth", points)
     assert said == ["same"] * 3
     assert (calls.violations, calls.left) == ([], [])
+    assert calls.ran == [f"smooth_k0_leaf{name}" for name in ran]
     # What was in shared memory still is: codes did not stay with the numbers.
     bytes_of = {"s*B": 4 * (2 * 16 + 2), "B": 4 * (16 + 2), "none": 0}
-    shared = [int(number) for number in re.findall(r"shared_bytes=(\d+)", done.stderr)]
-    expected = {(1,): ["B", "B", "none"], (2,): ["s*B", "none", "none"]}[gone]
-    assert shared == [bytes_of[name] for name in expected]
+    traced = [int(number) for number in re.findall(r"shared_bytes=(\d+)", done.stderr)]
+    assert traced == [bytes_of[name] for name in shared]
 
 
 def test_kernels_are_for_the_gpu_that_is_asked_for():
     result = optimize(EXAMPLES / "center.mf", counters=["shared_memory"], order="paper")
-    leaf = result.schedules[0].leaves[0]
-    assert ".target sm_75" in PTX.leaf_code(leaf, None).ptx
-    assert ".target sm_90" in PTX.aimed_at("sm_90").leaf_code(leaf, None).ptx
+    variant = result.schedules[0].leaves[0].own
+    assert ".target sm_75" in PTX.leaf_code(variant, None).ptx
+    assert ".target sm_90" in PTX.aimed_at("sm_90").leaf_code(variant, None).ptx

@@ -6,7 +6,7 @@ import pytest
 
 from comprehensive.emit.targets.ptx import TARGET as PTX
 from tests.comprehensive.emit.targets.building import two_files
-from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, launched, program
+from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
 from tests.comprehensive.emit.targets.small_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
 from tests.runtime.compiling import succeed
 
@@ -67,7 +67,7 @@ def test_the_leaf_runs_and_is_right(driver, tmp_path, file, function, options, p
     done, said, calls = one.compare(driver, function, points)
     assert said == ["same"] * len(points), done.stderr
     assert (calls.violations, calls.left, calls.ended) == ([], [], True)
-    assert calls.ran == launched(done)
+    assert calls.ran == one.launched(done)
     leaves = {leaf.kernel: leaf.title for tree in one.result.schedules for leaf in tree.leaves}
     assert [leaves[name].replace("common subexpressions reused", "as written") for name in calls.ran] == titles
 
@@ -115,8 +115,7 @@ def test_files_of_one_program_share_the_driver(driver, tmp_path):
     two = two_files(tmp_path, PTX)
     done, calls = driver.run([two.main], log=tmp_path / "log", METAFORK_TRACE="1")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stderr
-    assert calls.ran == launched(done)
-    assert len(calls.ran) == 2
+    assert calls.ran == ["smooth_k0_leaf1", "center_k0_leaf1"]
     assert calls.names.count("cuInit") == calls.names.count("cuDevicePrimaryCtxRetain") == 1
     done, calls = driver.run([two.loader, two.library], log=tmp_path / "log")
     assert (done.returncode, calls.violations, calls.left) == (0, [], []), done.stdout
@@ -134,15 +133,15 @@ def test_instances_are_compiled_when_first_launched(driver, tmp_path):
     points = [("", {"n": 402, "s": s, "B": 16}) for s in (3, 4, 4, 2)]
     done, said, calls = one.compare(driver, "smooth", points)
     assert said == ["same"] * 4, done.stderr
-    assert calls.ran == ["smooth_k0_leaf1", *(f"smooth_k0_leaf1_instance{number}" for number in (2, 2, 1))]
+    assert calls.ran == ["smooth_k0_leaf1", *(f"smooth_k0_leaf1_v{number}" for number in (2, 2, 1))]
     # Launches of the same values load nothing anew, and nobody asked for s = 8.
     assert calls.names.count("cuModuleLoadDataEx") == 3
     launches = [at for at, name in enumerate(calls.names) if name == "cuLaunchKernel"]
     loads = [at for at, name in enumerate(calls.names) if name == "cuModuleLoadDataEx"]
     assert loads[0] < launches[0] < loads[1] < launches[1] < launches[2] < loads[2] < launches[3]
     (leaf, *_) = one.result.schedules[0].leaves
-    kernel, *others = (
+    *others, kernel = (
         re.search(rf"\.entry {name}\((.*?)\)", (tmp_path / "smooth_ptx.c").read_text(), re.DOTALL)[1].count(".param")
-        for name in (leaf.kernel, *(instance.kernel for instance in leaf.instances))
+        for name in (one.kernel for one in leaf.variants)
     )
     assert {kernel - count for count in others} == {1}

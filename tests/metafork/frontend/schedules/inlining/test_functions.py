@@ -80,9 +80,9 @@ def test_every_leaf_computes_what_the_serial_elision_does():
         machine="all",
     )
     assert [failure.text() for failure in found.failures] == []
-    assert {row.schedule for row in found.leaves} == {f"input_k{number}" for number in range(3)}
-    assert all(row.points for row in found.leaves)
-    assert any("caching" in row.strategies for row in found.leaves if row.schedule == "input_k1")
+    assert {row.schedule for row in found.rows} == {f"input_k{number}" for number in range(3)}
+    assert all(row.points for row in found.rows)
+    assert any("caching" in row.strategies for row in found.rows if row.schedule == "input_k1")
 
 
 LIBRARY = """
@@ -165,7 +165,7 @@ def test_sizes_in_the_text_may_be_large():
     options = Options(points=12, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(LARGE, counters=("threads_per_block",), strategies=(), options=options, machine="all")
     assert found.passed, found.table()
-    assert all(0 < row.points <= 3 for row in found.leaves)
+    assert all(0 < row.points <= 3 for row in found.rows)
 
 
 def test_a_body_is_looked_through_as_often_however_many_parameters_it_has(monkeypatch):

@@ -126,9 +126,9 @@ def test_kernels_hold_tables_and_ask_for_no_sectors_of_them():
 def test_printed_leaves_read_back():
     first = parse(Source("kinds.mf", KINDS)).schedules[0].program
     tree = discuss(first, registry.counters(("shared_memory",)), registry.strategies(None), time_limit=20)
-    for leaf in tree.leaves:
-        again = parse(Source("kinds_k0.mf", metafork_text(leaf.version.program))).schedules[0].program
-        assert (again.tables, again.body) == (leaf.version.program.tables, leaf.version.program.body)
+    for own in (one.version.program for leaf in tree.leaves for one in leaf.variants):
+        again = parse(Source("kinds_k0.mf", metafork_text(own))).schedules[0].program
+        assert (again.tables, again.body) == (own.tables, own.body)
 
 
 def indexed(index, before="", table="static const int t[4] = {1, 2, 3, 4};", clause=""):

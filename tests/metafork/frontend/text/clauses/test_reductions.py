@@ -165,5 +165,5 @@ def test_scalars_of_the_host_are_results():
     options = Options(points=6, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(SCALARS, counters=("shared_memory",), strategies=("caching",), options=options, machine="all")
     assert found.passed, found.table()
-    assert {row.schedule for row in found.leaves} == {"input_k0", "input_k1"}
+    assert {row.schedule for row in found.rows} == {"input_k0", "input_k1"}
     assert "not checked" not in found.table()
