@@ -19,13 +19,13 @@ def legend(schedule: ScheduleDocument) -> list[str]:
     systems = [system for leaf in schedule.leaves for system in leaf.systems]
     systems += [one.limits for leaf in schedule.leaves for one in leaf.variants]
     shown = {name for system in systems for condition in system for name in condition.symbols}
-    for symbol in reversed(schedule.derived):
-        if symbol.name in shown:
-            shown |= {name for operand in symbol.operands for name in operand.symbols}
+    for one in reversed(schedule.derived):
+        if one.name in shown:
+            shown |= {name for operand in one.operands for name in operand.symbols}
     lines = []
     for symbol in schedule.machine:
         field = schedule.fields.get(symbol, symbol)
         if symbol in shown and field in _MEANINGS:
             lines.append(f"{symbol}: {_MEANINGS[field]} ({PRESETS[EXAMPLE].fields()[field]:,} on {EXAMPLE})")
-    defined = (one for one in schedule.derived if one.name in shown)
+    defined = [one for one in schedule.derived if one.name in shown]
     return [*lines, *(f"{one.name} = {one.definition(schedule.order)}" for one in defined)]
