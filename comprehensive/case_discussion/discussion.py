@@ -14,12 +14,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from msgspec import structs
 
 from comprehensive.case_discussion.leaves import Leaves, described, displayed, under
 from comprehensive.case_discussion.measurements import OUT_OF_TIME
-from comprehensive.case_discussion.quintuple import Case, OrderOf, Outcome, Precedence, Quintuple, Step
+from comprehensive.case_discussion.quintuple import Case, OrderOf, Outcome, Precedence, Proposal, Quintuple, Step
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.start import Start
 from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
@@ -204,11 +205,17 @@ class Discussion(Leaves[V]):
         return self._extended(quintuple, strategies).version
 
     def _merged(self, root: Tree) -> tuple[Tree, tuple[Case[V], ...]]:
-        """Make one leaf of cases with the same versions, and number leaves by preference."""
+        """Make one leaf of cases with the same versions, and number leaves by preference.
+
+        Where a version has no limits on a path, nothing stands behind it there: what does so on others does no harm.
+        """
         groups: dict[tuple[int, ...], list[int]] = {}
-        for index, case in enumerate(self._cases):  # versions are kept: equal ones are the same
-            versions = (case.version, *(one.version for one in case.proposals))
-            groups.setdefault(tuple(map(id, versions)), []).append(index)
+        for index in sorted(range(len(self._cases)), key=lambda index: -len(self._cases[index].proposals)):
+            case = self._cases[index]  # versions are kept: equal ones are the same
+            versions = tuple(map(id, (case.version, *(one.version for one in case.proposals))))
+            if case.proposals and not case.proposals[-1].limits:
+                versions = next((one for one in groups if one[: len(versions)] == versions), versions)
+            groups.setdefault(versions, []).append(index)
         for members in groups.values():
             members.sort(key=lambda index: (self._cases[index].refusals, index))
         ranked = sorted(groups.values(), key=lambda members: (self._cases[members[0]].refusals, members[0]))
@@ -218,14 +225,24 @@ class Discussion(Leaves[V]):
             systems = tuple(dict.fromkeys(system for index in members for system in self._cases[index].systems))
             paths = tuple(path for index in members for path in self._cases[index].paths)
             joined = systems if self._late() else self.systems.joined(systems)
-            alike = zip(*(self._cases[index].proposals for index in members), strict=True)
-            proposals = tuple(
-                replace(ones[0], limits=tuple(dict.fromkeys(limit for one in ones for limit in one.limits)))
-                for ones in alike
-            )
             case = replace(self._cases[members[0]], systems=tuple(map(displayed, joined)), paths=paths)
-            cases.append(replace(case, proposals=proposals))
+            cases.append(_with_proposals(case, [self._cases[index].proposals for index in members]))
         return _renumbered(root, numbers, self._reordered), tuple(cases)
+
+
+def _with_proposals(case: Case[V], alike: list[tuple[Proposal[V], ...]]) -> Case[V]:
+    """Return a case with the proposals of all that became it, under the limits of each; what has none is the last."""
+    proposals: list[Proposal[V]] = []
+    for same in zip_longest(*alike):
+        each = [one for one in same if one is not None]
+        limits = tuple(dict.fromkeys(limit for one in each for limit in one.limits))
+        proposals.append(replace(each[0], limits=limits))
+    if proposals and not proposals[-1].limits:
+        last = proposals.pop()
+        case = replace(
+            case, version=last.version, strategies=last.strategies, effects=last.effects, counters=last.counters
+        )
+    return replace(case, proposals=tuple(proposals))
 
 
 def _renumbered(tree: Tree, numbers: Mapping[int, int], shorter: bool) -> Tree:

@@ -58,11 +58,7 @@ class Leaves(Generic[V]):
     def leaf(self, quintuple: Quintuple[V]) -> Tree:
         """End a path: apply the strategies that worsen nothing, and note what may go before the version."""
         finished = self._finished(quintuple)
-        proposals = self._proposals(finished) if self._proposing else []
-        if proposals and not proposals[-1].limits:  # nothing is left for what would come behind it
-            last = proposals.pop()
-            finished = replace(finished, version=last.version, applied=last.strategies, effects=last.effects)
-        return self._noted(quintuple, finished, tuple(proposals))
+        return self._noted(quintuple, finished, self._proposals(finished) if self._proposing else ())
 
     def _finished(self, quintuple: Quintuple[V]) -> Quintuple[V]:
         candidates = [strategy for strategy in quintuple.remaining if strategy.at_leaf]
@@ -84,7 +80,7 @@ class Leaves(Generic[V]):
                 self._note(strategy.name, f"not applied to {described(quintuple.applied)}: a counter may get worse")
         return quintuple
 
-    def _proposals(self, finished: Quintuple[V]) -> list[Proposal[V]]:
+    def _proposals(self, finished: Quintuple[V]) -> tuple[Proposal[V], ...]:
         """Return what may go before a finished version: with all strategies that apply, then without some of them.
 
         Those are left out, one at a time, that need something; the list ends with one that has no limits.
@@ -106,7 +102,7 @@ class Leaves(Generic[V]):
             found.append(Proposal(dearer.version, dearer.applied, dearer.effects, self._values(dearer), limits))
             if not limits:
                 break
-        return found
+        return tuple(found)
 
     def _limits(
         self, finished: Quintuple[V], dearer: Quintuple[V], proposing: Sequence[StrategyOf[V]]

@@ -327,6 +327,27 @@ def test_a_variant_without_limits_takes_the_place_of_its_leaf():
     assert variants == [[]]
 
 
+def test_a_limit_that_one_path_implies_makes_no_leaf_of_its_own():
+    """Both refusals lead to the same version; what it proposes has a limit on one of the two paths."""
+
+    def registers(version):
+        return 10 if not version else 9 if "tile" in version else 1
+
+    counters = [
+        MadeCounter("registers", "R", registers),
+        MadeCounter("shared_memory", "Z", lambda version: 1 if version else 10),
+    ]
+    strategies = [
+        MadeStrategy("smaller", frozenset({"registers", "shared_memory"})),
+        MadeStrategy("tile", frozenset(), proposes=True, refuses=lambda version: None if version else "too large"),
+    ]
+    begin = start()
+    outcome, variants = discussed(begin, counters, strategies)
+    assert [case.strategies for case in outcome.cases] == [(), ("smaller",)]
+    assert texts(outcome, begin)[1] == [["10 <= R", "1 <= Z", "Z < 10"], ["1 <= R", "1 <= Z", "R < 10"]]
+    assert variants == [[], [(("smaller", "tile"), ["9 <= R"])]]
+
+
 def test_the_order_of_the_paper_has_no_variants():
     counters = [MadeCounter("registers_per_thread", "R", lambda version: 9 + len(version))]
     strategies = [MadeStrategy("tile", frozenset(), proposes=True)]
