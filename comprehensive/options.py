@@ -37,8 +37,8 @@ Order = Literal["cost", "paper"]
 """Which leaf goes first where several are possible: what is proved to do less, or what has fewest refusals."""
 
 MachineLike = str | Machine | Mapping[str, int | Fraction] | None
-"""A preset (``sm_80``), a range of them (``sm_80..sm_120``), values (``T=1024,Z=12288``), several of these, ``all``, a
-``Machine``, or numbers by field or symbol."""
+"""A preset (``sm_80``, or a GPU that is one: ``a100``, ``RTX 4090``), a range of presets (``sm_80..sm_120``), values
+(``T=1024,Z=12288``), several of these, ``all``, a ``Machine``, or numbers by field or symbol."""
 
 ALL_MACHINES = "all"
 """The machine of which nothing is known: leaves for any."""
@@ -57,14 +57,14 @@ def machine_values(
     if isinstance(machine, Machine):
         return {**machine.fields(), **{name: limit.default for name, limit in limits.items()}, **machine.targets}
     if isinstance(machine, str):
-        for entry in machine.split(","):
+        entries = [preset_of_gpu(entry) or entry for entry in machine.split(",")]
+        for entry in entries:
             name = entry.strip()
             if "=" not in entry and name and preset_name(name) not in PRESETS:
                 # Another compute capability is another machine, however close the names are.
                 known = () if re.fullmatch(r"sm_?\d+[a-z]*", name) else PRESETS
-                meant = preset_of_gpu(name) or closest(name, known)
-                raise UnknownNameError("machine", name, PRESETS, meant, guess=False)
-        machine = given_values(machine, limits)
+                raise UnknownNameError("machine", name, PRESETS, closest(name, known), guess=False)
+        machine = given_values(",".join(entries), limits)
     symbols = {symbol: name for name, symbol in SYMBOLS.items()}
     values = {symbols.get(name, name): number for name, number in machine.items()}
     for name in values:

@@ -20,6 +20,7 @@ import numpy as np
 
 from comprehensive.building.library import cached
 from comprehensive.optimize import source_of
+from comprehensive.options import machine_values
 from comprehensive.reading import parse
 from comprehensive.tree import render
 from comprehensive.tree.document import ScheduleDocument, TreeDocument
@@ -32,7 +33,6 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Expr
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
-from metafork.runtime.machine import parse_machine
 
 C_TYPES: Mapping[ScalarType, Any] = {
     ScalarType.BOOL: ctypes.c_bool,
@@ -176,14 +176,14 @@ class LoadedFunction:
         return [one.shape if type(one) is np.ndarray else (type(one), one) for one in arguments]
 
     def select(self, *given: Any, machine: str | None = None, **named: Any) -> Choice:
-        """Return which leaf and variant these arguments take on a machine (``"sm_90"``), and why no other.
+        """Return which leaf and variant these arguments take on a machine (``"h100"``), and why no other.
 
-        The parameters that schedules depend on suffice.  Raises ``metafork.runtime.machine.MachineError``.
+        The parameters that schedules depend on suffice.  Raises what ``machine_values`` raises.
         """
         if given:
             arguments = self._arguments(given, named)
             named = {one.name: value for one, value in zip(self._parameters, arguments, strict=True) if one.type}
-        limits = parse_machine(machine or CPU_MACHINE).fields()
+        limits = machine_values(machine or CPU_MACHINE)
         selections = {}
         for one in self._schedules:
             point: dict[str, Any] = {symbol: limits[name] for symbol, name in one.fields.items() if name in limits}

@@ -262,3 +262,16 @@ void f(int n, int B, int a[n])
     [tree] = metafork.optimize(text, counters=["threads_per_block"], strategies=[], machine="all").schedules
     [leaf] = tree.leaves
     assert leaf.systems == ((at_most(Polynomial.symbol("B"), Polynomial.symbol("T")),),)
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        ("a100", "sm_80"),
+        ("NVIDIA GeForce RTX 4090", "sm_89"),
+        ("H100,Z=100", "sm_90,Z=100"),
+        ("T=512,B200", "T=512,sm_100"),
+    ],
+)
+def test_a_gpu_is_its_preset(name, preset):
+    assert machine_limits(name) == machine_limits(preset)
