@@ -12,6 +12,7 @@ from msgspec.structs import replace
 import metafork
 from comprehensive.case_discussion.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
 from comprehensive.emit import rendered_files
+from comprehensive.options import machine_limits
 from comprehensive.registry import PAPER_STRATEGIES, UnknownNameError
 from comprehensive.systems.inequality_text import InequalityError
 from comprehensive.tree import render
