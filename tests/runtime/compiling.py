@@ -9,6 +9,7 @@ import pytest
 
 import metafork
 
+CMAKE = shutil.which("cmake", path=Path(sys.executable).parent) or shutil.which("cmake")
 INCLUDE = Path(metafork.__file__).resolve().parent / "runtime" / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

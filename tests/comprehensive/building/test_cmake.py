@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.comprehensive.emit.test_cmake_package import CMAKE
 from tests.comprehensive.metafork_command import METAFORK, metafork
-from tests.runtime.compiling import succeed
+from tests.runtime.compiling import CMAKE, succeed
 
 TEXT = """
 #include "factor.h"

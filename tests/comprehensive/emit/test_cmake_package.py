@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,11 +10,9 @@ from comprehensive.emit import write_outputs
 from comprehensive.emit.cmake_file import cmake_file
 from comprehensive.emit.targets.cuda import TARGET as CUDA
 from tests.comprehensive.emit.blend_example import code_of, example
-from tests.runtime.compiling import built_with_pkg_config, needs_nvcc, succeed
+from tests.runtime.compiling import CMAKE, built_with_pkg_config, needs_nvcc, succeed
 
 DRIVER = Path(__file__).with_name("driver.c")
-BESIDE_PYTHON = Path(sys.executable).parent / "cmake"
-CMAKE = str(BESIDE_PYTHON) if BESIDE_PYTHON.exists() else shutil.which("cmake")
 USER = """\
 cmake_minimum_required(VERSION 3.18)
 project(user LANGUAGES C CXX)
