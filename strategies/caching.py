@@ -42,7 +42,7 @@ from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from strategies.hints import bounded_loop_hint, chosen_index_hint
+from strategies.hints import bounded_loop_hints, chosen_index_hint
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
 
 
@@ -171,7 +171,8 @@ def _first_access(program: Program, array: Array, analyses: Analyses) -> Span:
 
 def _refused(program: Program, array: Array, left: LeftOut, analyses: Analyses) -> Remark:
     fault = NOWHERE if left.access is None else left.access.element.span
-    hint = bounded_loop_hint(program, left.loop) if left.loop else ""
+    bounded = bounded_loop_hints(program, left.loop) if left.loop else ()
+    hint = next((text for text, written in bounded if _taken(written, array, analyses)), "")
     if left.access is not None and not left.access.writes and (left.access.wrapped or None in left.access.indices):
         found = chosen_index_hint(program, left.access)
         hint = found[0] if found is not None and _taken(found[1], array, analyses) else ""
@@ -180,8 +181,10 @@ def _refused(program: Program, array: Array, left: LeftOut, analyses: Analyses) 
 
 def _taken(program: Program, array: Array, analyses: Analyses) -> bool:
     """Say whether an array goes through shared memory in a program: by its clause, or because that is worth it."""
+    if block_memory(program.mapped(cached=(array.name,)), analyses).left_out:
+        return False
     if array.name in program.mapping.cached:
-        return not block_memory(program.mapped(cached=(array.name,)), analyses).left_out
+        return True
     return not program.mapping.decided and _judged(program, array, analyses).taken
 
 

@@ -67,7 +67,7 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.printing.expressions import expression
-from strategies.hints import loop_hint, loop_name, loops_off_the_spine
+from strategies.hints import loop_hints, loop_name, loops_off_the_spine
 from strategies.loops.grid_index import join
 from strategies.loops.grid_tile import Joining
 from strategies.loops.normal_form import from_zero
@@ -152,7 +152,7 @@ def reduced_once(program: Program, analyses: Analyses) -> Step | NotApplied:
             return result
         reasons.append(f"{candidate.origin}: {result.reason}")
         remarks += result.remarks
-    remarks += loops_off_the_spine(program)
+    remarks += loops_off_the_spine(program, Scope.of(analyses.facts(program)), partial(_joins, analyses))
     reason = "; ".join(dict.fromkeys(reasons)) or "no loop or repetition holds all the work of a block"
     faults = [place for remark in remarks for place in (remark.fault, remark.span) if place != NOWHERE]
     return NotApplied(reason, faults[0] if faults else NOWHERE, tuple(dict.fromkeys(remarks)))
@@ -215,7 +215,9 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
     variable = loop.init.name
     uniform = {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
     if not variables(extent) <= uniform or Scope.of(analyses.facts(program)).polynomial(extent) is None:
-        return _left(candidate, "its extent is no known quantity of parameters", extent.span, loop_hint(loop))
+        written = loop_hints(program, loop)
+        hint = next((text for text, other in written if _joins(analyses, other, candidate.subject)), "")
+        return _left(candidate, "its extent is no known quantity of parameters", extent.span, hint)
     carried = assigned_variables(loop.body) - _declared_below(loop.body)
     if carried:
         where = next(stmt.span for stmt in walk_statements(loop.body) if _assigns(stmt, carried))
@@ -247,6 +249,12 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
     reason = f"its iterations are proved independent, and {how}"
     remark = Remark("grid", candidate.subject, True, reason, candidate.span)
     return Step(joined, candidate.origin, candidate.extent, remark)
+
+
+def _joins(analyses: Analyses, program: Program, subject: str) -> bool:
+    """Say whether a loop of a program becomes part of the grid."""
+    candidates = (one for one in _candidates(program, analyses) if one.subject == subject)
+    return any(isinstance(_without_loop(one, analyses), Step) for one in candidates)
 
 
 def _left(candidate: _Candidate, reason: str, fault: Span, hint: str = "") -> NotApplied:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
+from metafork.analysis.facts import Scope
 from metafork.analysis.references import Reference, left_early
+from metafork.ir.arithmetic.types import common_type
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
     Assign,
@@ -29,10 +31,17 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import arrays_read, assigned_variables, map_body, variables
+from metafork.ir.rewriting import (
+    arrays_read,
+    assigned_variables,
+    map_body,
+    names_of,
+    substitute_body,
+    variables,
+)
 from metafork.printing.expressions import as_written, expression
 from strategies.loops.simplification import simplified
-from strategies.loops.spine import spine_of
+from strategies.loops.spine import replaced_on_spine, spine_of
 from strategies.strategy import Remark
 
 
@@ -45,12 +54,19 @@ def loop_name(loop: For | While) -> str:
             return "the while loop" if isinstance(loop, While) else "the loop"
 
 
-def bounded_loop_hint(program: Program, variable: str) -> str:
-    """Say how a loop gets a bound in parameters: a larger one, and a condition inside."""
+Written = tuple[str, Program]
+"""What a hint says, and the program written so."""
+
+MOST_BOUNDS = 3
+"""Parameters that are tried as the bound of a loop."""
+
+
+def bounded_loop_hints(program: Program, variable: str) -> Iterator[Written]:
+    """Yield how a loop gets a bound in parameters, as ``loop_hints`` does."""
     for stmt in walk_statements(program.body):
         if isinstance(stmt, For) and isinstance(stmt.init, Declare) and stmt.init.name == variable:
-            return loop_hint(stmt)
-    return ""
+            yield from loop_hints(program, stmt)
+            return
 
 
 def chosen_index_hint(program: Program, reference: Reference) -> tuple[str, Program] | None:
@@ -108,18 +124,31 @@ def _at(access: Element, axis: int, index: Expr) -> Element:
     return replace(access, indices=(*access.indices[:axis], index, *access.indices[axis + 1 :]))
 
 
-def loop_hint(loop: For) -> str:
-    """Say how a loop gets a bound in parameters; empty for loops that do not count up from 0."""
+def loop_hints(program: Program, loop: For) -> Iterator[Written]:
+    """Yield how a loop gets a bound in parameters, a larger one and a condition inside, once for each that it may be.
+
+    Nothing for loops that do not count up from 0.
+    """
     view = counted_loop(loop)
     limit = None if view is None else view.only_limit()
     if view is None or limit is None or view.first != IntConst(0) or limit[0] not in ("<", "<="):
-        return ""
+        return
     if not _changed(loop.body).isdisjoint(variables(limit[1]) | arrays_read(limit[1])):
-        return ""  # a condition inside would not end it
-    name = view.variable.name
-    return (
-        f"let {name} run to a bound in parameters, and write {_guard(binary(limit[0], view.variable, limit[1]))} inside"
-    )
+        return  # a condition inside would not end it
+    inside = binary(limit[0], view.variable, limit[1])
+    hint = f"let {view.variable.name} run to a bound in parameters, and write if ({expression(inside)}) inside"
+    for parameter in program.parameters[:MOST_BOUNDS]:
+        head = binary("<", view.variable, Var(parameter.name, parameter.type))
+        bounded = replace(loop, condition=head, body=(If(inside, loop.body),))
+        yield hint, _with_loop(program, loop, bounded)
+
+
+def _with_loop(program: Program, old: For, new: For) -> Program:
+    return replace(program, body=replaced_on_spine(program.body, old, partial(_put, new)))
+
+
+def _put(loop: For, level: tuple[Stmt, ...], position: int) -> tuple[Stmt, ...]:
+    return (*level[:position], loop, *level[position + 1 :])
 
 
 def _changed(body: tuple[Stmt, ...]) -> set[str]:
@@ -128,15 +157,17 @@ def _changed(body: tuple[Stmt, ...]) -> set[str]:
     return {target.name if isinstance(target, Var) else target.array for target in targets}
 
 
-def _guard(condition: Expr) -> str:
-    return f"if ({expression(condition)})"
+def loops_off_the_spine(program: Program, scope: Scope, joins: Callable[[Program, str], bool]) -> Iterator[Remark]:
+    """Yield remarks on the outermost serial loops that no strategy can make part of the grid, whatever they access.
 
-
-def loops_off_the_spine(program: Program) -> Iterator[Remark]:
-    """Yield remarks on the outermost serial loops that no strategy can make part of the grid, whatever they access."""
+    ``joins`` says whether a loop, by its name, becomes part of the grid in another program: hints are tried.
+    """
     spine = spine_of(program)
     for loop in spine.uncounted:
-        yield Remark("grid", loop_name(loop), False, _FORM, loop.span, hint=_counted_form(loop))
+        name = loop_name(loop)
+        written = _counted_form(program, loop, scope)
+        hint = "" if written is None or not joins(written[1], name) else written[0]
+        yield Remark("grid", name, False, _FORM, loop.span, hint=hint)
     for stmt in spine.work:
         others = [other for other in spine.work if other is not stmt]
         for inner in _outermost_loops(stmt):
@@ -160,12 +191,12 @@ def _off_the_spine(loop: For | While, work: Stmt, others: Sequence[Stmt]) -> tup
 _FORM = "it does not count from 0 by ones to a bound of its own"
 
 
-def _counted_form(loop: For) -> str:
-    """Say how a loop that counts by ones gets to count from 0; empty for others."""
+def _counted_form(program: Program, loop: For, scope: Scope) -> Written | None:
+    """Say how a loop that counts by ones gets to count from 0; ``None`` for others."""
     view = counted_loop(loop)
     limit = None if view is None else view.only_limit()
     if view is None or limit is None or not view.declared or view.down or not view.unit or limit[0] not in ("<", "<="):
-        return ""
+        return None
     more = int(limit[0] == "<=")
     match view.first:
         case IntConst(value=first) if first - more >= 0:
@@ -175,10 +206,22 @@ def _counted_form(loop: For) -> str:
         case _:
             extent = binary("-", limit[1], view.first)
             extent = binary("+", extent, IntConst(1)) if more else extent
-    head = expression(simplified(binary("<", view.variable, simplified(extent))))
-    inside = expression(simplified(binary("+", view.variable, view.first)))
-    written = f", and write {inside} inside" if inside != view.variable.name else ""
-    return f"count from 0 while {head}{written}"
+    variable, count = view.variable, simplified(extent)
+    head = binary("<", variable, count)
+    if not common_type(variable.type, count.type).signed:
+        known = scope.polynomial(count)
+        if known is None or scope.ranges.needed(known, 0, None) != ():
+            return None  # of numbers without a sign, what is below 0 is a large one
+    value = simplified(binary("+", variable, view.first))
+    inside = f", and write {expression(value)} inside" if value != variable else ""
+    counted = For(
+        Declare(variable.name, variable.type, IntConst(0)),
+        head,
+        Assign(variable, "+", IntConst(1)),
+        substitute_body(loop.body, {variable.name: value}, {*names_of(program)}),
+        loop.span,
+    )
+    return f"count from 0 while {expression(simplified(head))}{inside}", _with_loop(program, loop, counted)
 
 
 def _outermost_loops(stmt: Stmt) -> Iterator[For | While]:

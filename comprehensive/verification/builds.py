@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from signal import SIGILL, SIGTRAP
+from signal import SIGILL, SIGKILL, SIGTRAP
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from comprehensive.building.compilers import BuildError, compiler, run_step
+from comprehensive.building.compilers import BuildError, compiler
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
+from comprehensive.signals import OutOfTimeError
 from comprehensive.tree.schedule_tree import Variant
 from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
@@ -80,6 +83,10 @@ class Launch(NamedTuple):
 
 Seconds = Callable[[], float]
 """How long a program may run that begins now."""
+Left = Callable[[float], float]
+"""How much time is left for all, if programs that run have taken so many seconds of the processors."""
+LOOKS = 0.1
+"""Seconds between two looks at the time that is left to a compiler."""
 
 
 class Run(Struct, frozen=True):
@@ -108,10 +115,12 @@ class Build:
     ``optimization`` is the compiler's level for the checked kernels: ``-O1`` shows what a wrong ``restrict`` does,
     ``-O0`` compiles in a quarter of the time.  ``init`` is a C file whose functions ``NAME_init`` fill arrays.
     ``unchecked`` says, after ``make``, why the serial program's indices are not checked; empty where they are.
+    Compilers that run when no time is ``left`` are ended.
     """
 
     def __init__(self, result: Optimized, directory: Path, functions: Sequence[Function], code_of: CodeOf = plain_code,
-                 jobs: int = 2, optimization: str = "-O1", init: Path | None = None) -> None:  # fmt: skip
+                 jobs: int = 2, optimization: str = "-O1", init: Path | None = None,
+                 left: Left = lambda under_way: float("inf")) -> None:  # fmt: skip
         self.result = result
         self.directory = directory
         self.functions = tuple(functions)
@@ -119,7 +128,11 @@ class Build:
         self.jobs = jobs
         self.optimization = optimization
         self.init = init
+        self.left = left
         self.unchecked = ""
+        self._running: set[int] = set()
+        """The compilers that run: each leads a group of processes."""
+        self._given_up = False
         self._host = ""
         self._talking = False
 
@@ -240,13 +253,60 @@ class Build:
         return (*defined, *(f"-I{one}" for one in places if one.is_dir()))
 
     def run_all(self, steps: Sequence[Sequence[str]]) -> None:
-        """Run commands in the build's directory, some at a time.  Raises ``BuildError``."""
+        """Run commands in the build's directory, some at a time.  Raises ``BuildError`` and ``OutOfTimeError``."""
         with ThreadPoolExecutor(max(1, self.jobs)) as pool:
-            list(pool.map(self.step, steps))
+            try:
+                list(pool.map(self.step, steps))
+            except BaseException:
+                self._given_up = True
+                raise
 
     def step(self, step: Sequence[str]) -> None:
-        """Run one command in the build's directory.  Raises ``BuildError``."""
-        run_step(step, self.directory)
+        """Run one command in the build's directory.  Raises ``BuildError`` and ``OutOfTimeError``."""
+        self._go_on()
+        try:
+            process = subprocess.Popen(
+                step, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError as missing:
+            raise BuildError(f"{step[0]} is not installed") from missing
+        self._running.add(process.pid)
+        try:
+            said = self._said(process)
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, SIGKILL)  # what it started too
+            process.communicate()
+            raise
+        finally:
+            self._running.discard(process.pid)
+        if process.returncode != 0:
+            first = "\n".join(said.splitlines()[:12])
+            raise BuildError(f"{shlex.join(step)}\n{first}")
+
+    def _said(self, process: subprocess.Popen[str]) -> str:
+        """Return what a command said once it has ended."""
+        while True:
+            try:
+                return process.communicate(timeout=LOOKS)[1]
+            except subprocess.TimeoutExpired:
+                self._go_on()
+
+    def _go_on(self) -> None:
+        if self._given_up or self.left(_processor_seconds(frozenset(self._running))) <= 0:
+            raise OutOfTimeError
+
+
+def _processor_seconds(groups: frozenset[int]) -> float:
+    """Return the processor time that groups of processes have taken so far, as far as the system tells."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat") if groups else ():
+        with suppress(OSError):  # it ended
+            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
+            if int(fields[2]) in groups:
+                ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def with_flat_functions(unit: TranslationUnit, files: dict[str, str]) -> str:

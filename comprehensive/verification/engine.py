@@ -7,6 +7,7 @@ with the counter, registers with ``ptxas``.
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 import time
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -23,6 +25,7 @@ from comprehensive.building.compilers import BuildError
 from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
+from comprehensive.signals import OutOfTimeError
 from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from comprehensive.verification.builds import Build, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.device import CLOSE, DeviceBuild
@@ -100,10 +103,13 @@ def verify(
     raises, and ``BuildError`` where a generated file does not compile or there is no compiler.
     """
     options = options or Options()
-    begun = time.monotonic()
+    begun, taken = time.monotonic(), sum(os.times()[:4])
 
-    def remaining() -> float:
-        return float("inf") if options.time_limit is None else options.time_limit - (time.monotonic() - begun)
+    def remaining(under_way: float = 0.0) -> float:
+        """Return the seconds that are left, on the clock and on the processors; programs that run add theirs."""
+        if options.time_limit is None:
+            return float("inf")
+        return options.time_limit - max(time.monotonic() - begun, sum(os.times()[:4]) - taken + under_way)
 
     if isinstance(path_or_text, Result):
         result = path_or_text
@@ -127,6 +133,14 @@ def verify(
     return _Run(result, options, code_of, progress or (lambda what, done, whole: None), remaining, found).run(directory)
 
 
+class Remaining(Protocol):
+    """The seconds that are left."""
+
+    def __call__(self, under_way: float = 0.0) -> float:
+        """Return them, if programs that run have taken so many of the processors."""
+        ...
+
+
 class _Job(Struct):
     """A point to run: the schedule's tree, the row of its variant, and the line for the driver."""
 
@@ -141,7 +155,7 @@ class _Run(Struct):
     options: Options
     code_of: CodeOf
     progress: Progress
-    remaining: Callable[[], float]
+    remaining: Remaining
     found: Verification
     finders: dict[str, Points] = field(default_factory=dict)
     """By schedule: what computes its derived symbols."""
@@ -190,18 +204,10 @@ class _Run(Struct):
                     self.found.notes.append(f"{place}: no point was found at which a block walks the grid")
         if functions:
             with _directory(directory) as where:
-                build = Build(
-                    self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization,
-                    self.options.init,
-                )  # fmt: skip
-                self.progress("compile", 0, 1)
-                build.make(raced=self.options.races)
-                if build.unchecked:
-                    self.found.notes.append(f"indices of the serial run were not checked: {build.unchecked}")
-                device = DeviceBuild(build, self.options.runner) if self.options.device else None
-                if device is not None:
-                    self._make(device)
-                self._run_jobs(build, device, functions, jobs)
+                try:
+                    self._build_and_run(where, functions, jobs)
+                except OutOfTimeError:
+                    self.found.complete = False
         for number, target in enumerate(self.options.targets):
             self.progress("registers", number, len(self.options.targets))
             if self.remaining() <= 0:
@@ -209,6 +215,21 @@ class _Run(Struct):
                 break
             self._registers(target)
         return self.found
+
+    def _build_and_run(self, where: Path, functions: Sequence[Function], jobs: dict[str, list[_Job]]) -> None:
+        """Compile, and run the points of each function.  Raises ``OutOfTimeError`` while it compiles."""
+        build = Build(
+            self.result, where, functions, self.code_of, self.options.jobs, self.options.optimization,
+            self.options.init, self.remaining,
+        )  # fmt: skip
+        self.progress("compile", 0, 1)
+        build.make(raced=self.options.races)
+        if build.unchecked:
+            self.found.notes.append(f"indices of the serial run were not checked: {build.unchecked}")
+        device = DeviceBuild(build, self.options.runner) if self.options.device else None
+        if device is not None:
+            self._make(device)
+        self._run_jobs(build, device, functions, jobs)
 
     def _dataflow(self, tree: ScheduleTree, rows: dict[tuple[str, int, int], VariantResult]) -> None:
         seconds = min(self.options.dataflow_seconds, self.remaining())

@@ -229,15 +229,18 @@ def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSym
     free = sorted({name for premise in premises for name in premise.symbols} - derived)
     numbers = Random(1)
 
+    box = Box(premises)
+    if any(least > box.greatest.get(name, least) for name, least in box.least.items()):
+        return []
+    known = {name: int(least) for name, least in box.least.items() if least == box.greatest.get(name)}
+
     def small(attempt: int) -> dict[str, int]:
         reach = 4 if attempt % 2 else 40
-        return {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free}
+        return {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free} | known
 
     found = _satisfying(small, premises, quotients)
     if found:
         return found
-    box = Box(premises)
-    known = {name: int(least) for name, least in box.least.items() if least == box.greatest.get(name)}
     return _satisfying(
         lambda attempt: {name: known.get(name, numbers.randint(0, 4 * 10 ** (attempt % 4))) for name in free},
         premises,

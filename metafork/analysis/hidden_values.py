@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.positivity import rooms
 from metafork.algebra.positivity import whole as has_whole_coefficients
 from metafork.algebra.symbols import Wrap
 from metafork.analysis.facts import Scope
@@ -226,8 +227,9 @@ class HiddenValues:
         self._enter(replace(known, of=known.of | more.of, constraints=constraints))
 
     def _not_negative(self, scope: Scope, value: Polynomial) -> bool:
-        """Say whether a value is known not to be negative: by ranges, or as a remainder."""
-        return _within(scope, value, 0, None) or at_most(0, value) in self.constraints(value)
+        """Say whether a value is known not to be negative: by ranges, or as a remainder and more."""
+        rests = (value - room for room in rooms(self.constraints(value)))
+        return _within(scope, value, 0, None) or any(_within(scope, rest, 0, None) for rest in rests)
 
     def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
         signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))

@@ -118,7 +118,7 @@ HINTS = [
     ),
     (
         nest("for (unsigned k = 1; k <= s; k++) y[(i * s + k - 1) * B + u] = k;"),
-        nest("for (int k = 0; k < s; k++) y[(i * s + (k + 1) - 1) * B + u] = k + 1;"),
+        nest("for (unsigned k = 0; k < s; k++) y[(i * s + (k + 1) - 1) * B + u] = k + 1;"),
         "count from 0 while k < s, and write k + 1 inside",
         ("grid", "the loop over k"),
     ),
@@ -145,6 +145,25 @@ def test_the_rewriting_that_a_hint_names_is_taken_up(before, after, hint, key):
 @pytest.mark.parametrize("clause", ["", "cache(a)"])
 def test_no_hint_says_another_program(body, clause):
     assert remarks(nest(body, clause))["shared memory", "a"].hint == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "subject"),
+    [
+        # a bound in parameters, or a start from 0, does not help
+        ("for (int k = 0; k < lim[u]; k++) y[i * B + u] += k;", "the loop over k"),
+        ("for (int k = 0; k < lim[u]; k++) y[i * B + u] += a[k] * a[k * k];", "a"),
+        ("for (int k = 1; k < lim[0]; k++) y[(i * s + k - 1) * B + u] = k;", "the loop over k"),
+        ("for (unsigned k = 1; k <= s; k++) y[i * B + u] += k;", "the loop over k"),
+        # or makes another program: s - m may be below 0
+        ("for (unsigned k = m; k < s; k++) y[(i * s + k) * B + u] = k;", "the loop over k"),
+    ],
+)
+def test_no_hint_is_given_about_a_loop_that_is_not_taken_up_then(body, subject):
+    topic = "shared memory" if subject == "a" else "grid"
+    remark = remarks(nest(body))[topic, subject]
+    assert not remark.taken
+    assert remark.hint == ""
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import product
+from math import prod
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.conditions import Choice
 from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.facts import Facts
 from metafork.analysis.hidden_references import HiddenWalk
@@ -145,7 +147,8 @@ def _cases(access: Reference, hidden: HiddenValues) -> Iterator[Access]:
     lasting = [one for guard in access.guards if guard.lasts for one in guard.constraints]
     choices = [(choice, guard.lasts) for guard in access.guards for choice in guard.meaning.alternatives]
     exact = access.certain and all(guard.meaning.exact for guard in access.guards)
-    while len(list(product(*(choice for choice, _ in choices)))) > MOST_CASES:
+    choices = [(possible, lasts) for choice, lasts in choices if (possible := _possible(choice, plain)) is not None]
+    while prod(len(choice) for choice, _ in choices) > MOST_CASES:
         choices.pop()
         exact = False
     for chosen in product(*(choice for choice, _ in choices)):
@@ -173,6 +176,22 @@ def _cases(access: Reference, hidden: HiddenValues) -> Iterator[Access]:
             and all(loop.dense for loop in access.loops)
             and not any(hidden.behind(one.symbols) for one in held),
         )
+
+
+def _possible(choice: Choice, known: Sequence[Constraint]) -> Choice | None:
+    """Return the cases of a choice that symbols of known values leave, ``None`` where they make one of them true."""
+    zeros = [(one.difference, name) for one in known if one.relation == "==" for name in one.symbols]
+    values = {name: Polynomial.symbol(name) - zero * sign for zero, name in zeros if (sign := _alone(zero, name))}
+    cases = [([one.substitute(values) for one in case], case) for case in choice]
+    if any(all(not one.symbols and one.holds({}) for one in there) for there, _ in cases):
+        return None
+    return tuple(case for there, case in cases if all(one.symbols or one.holds({}) for one in there))
+
+
+def _alone(zero: Polynomial, name: str) -> int:
+    """Return the factor, 1 or -1, of the only symbol of a polynomial, or 0."""
+    factor = zero.coefficients.get(((name, 1),), 0)
+    return int(factor) if len(zero.symbols) == 1 and abs(factor) == 1 and zero.coefficient(name) == factor else 0
 
 
 def _whole(program: Program, arrays: Collection[str]) -> Program:

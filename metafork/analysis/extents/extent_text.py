@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
 
-from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 
 TERMS_TOGETHER = 64
@@ -14,10 +14,14 @@ TERMS_TOGETHER = 64
 
 
 class Names(Struct, frozen=True):
-    """What may be written: some names, and quotients of what may be written."""
+    """What may be written: some names, and quotients of what may be written; and where one of several cases holds.
+
+    ``either`` are symbols that are 1 where one of their cases holds, and 0 elsewhere.
+    """
 
     names: frozenset[str] = frozenset()
     quotients: Mapping[str, DerivedSymbol] = field(default_factory=dict)
+    either: Mapping[str, Sequence[Sequence[Constraint]]] = field(default_factory=dict)
 
     def others(self, value: Polynomial) -> set[str]:
         """Return what a value depends on but for the given names, quotients taken apart."""
@@ -70,6 +74,12 @@ def value_text(value: Polynomial, names: Names) -> str | None:
 def condition_text(condition: Constraint, names: Names) -> str | None:
     """Return a condition as C, what is subtracted on the other side; ``None`` where that cannot be."""
     value, relation = condition.difference, condition.relation
+    for name, cases in names.either.items():
+        if condition == at_most(1, Polynomial.symbol(name)):
+            texts = [[condition_text(one, names) for one in case] for case in cases]
+            if any(None in case for case in texts):
+                return None
+            return "(" + " || ".join(" && ".join(map(str, case)) for case in texts) + ")"
     constant = value.coefficients.get((), 0)
     if relation == "<" and constant <= -1:
         value, relation = value + 1, "<="  # of integers

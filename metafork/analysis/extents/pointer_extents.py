@@ -30,7 +30,9 @@ MOST_SPLITS = 6
 MOST_QUESTIONS = 80
 """Proofs of which Z3 looks for one, an array."""
 MOST_REGIONS = 40
-"""Parts of the launches that are looked at."""
+"""Parts of the launches that are looked at, of few accesses."""
+MOST_LOOKED = 400
+"""Accesses, in each part of the launches again, that are looked at."""
 MOST_COMPARED = 3
 """Pairs of bounds of which one may be the least, or the largest."""
 
@@ -167,6 +169,7 @@ class _Pointer(Struct):
 
     def extent(self) -> str | Unknown:
         """Return the extent as C."""
+        either = self._join_cases()
         self.region = self.region.asking(MOST_QUESTIONS)
         quotients: dict[str, DerivedSymbol] = {one.name: one for one in self.region.prover.quotients}
         for access in self.accesses:
@@ -186,7 +189,7 @@ class _Pointer(Struct):
             quotients |= {one.name: one for one in bounds.quotients if one.name not in quotients}
         for one in list(quotients.values())[len(self.region.prover.quotients) :]:
             self.region = self.region.narrowed(one.constraints(), one)
-        self.symbols = Names(self.names, quotients)
+        self.symbols = Names(self.names, quotients, either)
         reach = Reach(self.tops)
         found = self._greatest(self.region, reach, CHOICES)
         if found is None and all(
@@ -194,6 +197,37 @@ class _Pointer(Struct):
         ):
             return str(self.least)
         return self._why(reach) if found is None else self._text(found)
+
+    def _join_cases(self) -> Mapping[str, Sequence[Sequence[Constraint]]]:
+        """Make one access of many that differ in what holds of parameters only: it is made where one of them is.
+
+        Return what holds in each case, by a symbol that is 1 where one of the cases holds.
+        """
+        alike: dict[Access, list[Access]] = {}
+        for access in self.accesses:
+            where = frozenset(access.where)
+            inner = tuple(one for one in access.conditions if one not in where)
+            known = tuple(one for one in access.known if one not in where)
+            alike.setdefault(replace(access, conditions=inner, known=known), []).append(access)
+        either: dict[str, Sequence[Sequence[Constraint]]] = {}
+        joined: list[Access] = []
+        for access, those in alike.items():
+            common = [one for one in those[0].where if all(one in other.where for other in those[1:])]
+            cases = [[one for one in other.where if one not in common] for other in those]
+            if len(those) <= CHOICES or not all(cases):
+                joined += those
+                continue
+            name = f"either'{len(either)}"
+            either[name] = cases
+            symbol = Polynomial.symbol(name)
+            joined.append(replace(access, conditions=(*access.conditions, *common, at_most(1, symbol))))
+            points = tuple(
+                {**point, name: int(any(all(one.holds(point) for one in case) for case in cases))}
+                for point in self.region.points
+            )
+            self.region = Region(self.region.prover.with_premises((at_most(symbol, 1),), (), points), points)
+        self.accesses = joined
+        return either
 
     def _greatest(self, region: Region, reach: Reach, choices: int) -> _Least | _Choice | None:
         """Return the greatest index, split by conditions of which at least one side needs no other."""
@@ -222,8 +256,8 @@ class _Pointer(Struct):
 
     def _least_one(self, region: Region, reach: Reach) -> _Least | None:
         """Return the greatest index where it is one polynomial in all of a region."""
-        self.tried += 1
-        if self.tried > MOST_REGIONS:
+        self.tried += max(len(self.tops), MOST_LOOKED // MOST_REGIONS)
+        if self.tried > MOST_LOOKED:
             return None
         reach.open.clear()
         for most in self._candidates(region):

@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.positivity import Positivity
+from metafork.algebra.positivity import Positivity, rooms, whole
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
@@ -110,7 +110,8 @@ class Meetings:
             return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
         found, equations, cases = self._proved(both, ways)
         if not found and (backwards := self._backwards(both)):
-            found, equations, cases = self._proved(both, [*ways, backwards])
+            found, others, cases = self._proved(both, [backwards])  # it says all that the whole index does
+            equations = list(dict.fromkeys((*equations, *others)))
         if found or not thorough or not self._may_ask():
             return found
         return self._asked(both, equations, cases)
@@ -118,22 +119,21 @@ class Meetings:
     def _proved(
         self, both: AtPoints, ways: Sequence[list[IndexPair]]
     ) -> tuple[Meeting, Sequence[IndexPair], Sequence[_Case]]:
-        """Return what certificates say, and otherwise which equations and cases are left."""
+        """Return what certificates say, and otherwise which equations and cases there are."""
         ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
         if any(left - right in both.never for left, right in equations):
             return Meeting(Verdict.YES, "an index differs always"), equations, ()
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
-        open_cases = [case for case in cases if not self._settled(both, equations, case)]
-        if not open_cases:
+        if all(self._settled(both, equations, case) for case in cases):
             return Meeting(Verdict.YES, "an index differs always"), equations, ()
         for pairs in ways:
             if any(self._apart(left, right, both) for left, right in pairs):
                 return Meeting(Verdict.YES, "an index differs always"), equations, ()
             if set(both.points.apart) <= self._forced(both, pairs):
                 return Meeting(Verdict.YES, "the loops are the digits of the indices"), equations, ()
-        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, open_cases
+        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, cases
 
     def _may_ask(self) -> bool:
         self._questions += 1
@@ -162,11 +162,13 @@ class Meetings:
         if name not in self._mirrored:
             own = [access for access in self._accesses if access.array == name]
             known = own and all(access.indices and access.indices[0] is not None for access in own)
-            self._mirrored[name] = mirrored_factors(self._prover, own) if known else ()
+            self._mirrored[name] = mirrored_factors(self._prover, own, self._hidden) if known else ()
         factors = self._mirrored[name]
         if not factors or factors in self._splits_of(name):
             return []
-        mine, theirs = (mirrored_coordinates(self._prover, one, factors) for one in (both.first, both.second))
+        mine, theirs = (
+            mirrored_coordinates(self._prover, one, factors, self._hidden) for one in (both.first, both.second)
+        )
         return [] if mine is None or theirs is None else _paired(both, mine, theirs)
 
     def _splits_of(self, name: str) -> tuple[tuple[Polynomial, ...], ...]:
@@ -196,22 +198,28 @@ class Meetings:
     # --- cheap proofs -----------------------------------------------------------------------------------------
 
     def _in_two_orders(self, both: AtPoints) -> Iterator[_Case]:
-        """Yield the cases in which a loop has two values; one of two orders where both accesses are the same one."""
+        """Yield the cases in which a loop is the first one that has two values.
+
+        Each has one of two orders where both accesses are the same one.
+        """
+        same: dict[str, Polynomial] = {}
         for name in both.points.apart:
             loop = next(loop for loop in both.first.loops if loop.var == name)
             other = both.other(name)
+            equal_before = dict(same)
+            same[other] = Polynomial.symbol(name)
             trips = loop.trips
             if trips is not None and trips.is_constant and trips.constant_value() <= MOST_ENUMERATED:
                 numbers = [Polynomial.constant(number) for number in range(int(trips.constant_value()))]
                 for low, high in combinations(numbers, 2):
-                    yield {name: low, other: high}, ()
+                    yield {**equal_before, name: low, other: high}, ()
                     if not both.symmetric:
-                        yield {name: high, other: low}, ()
+                        yield {**equal_before, name: high, other: low}, ()
                 continue
             gap = Polynomial.symbol(f"{name} gap") + 1
-            yield {other: Polynomial.symbol(name) + gap}, ()
+            yield {**equal_before, other: Polynomial.symbol(name) + gap}, ()
             if not both.symmetric:
-                yield {name: Polynomial.symbol(other) + gap}, ()
+                yield {**equal_before, name: Polynomial.symbol(other) + gap}, ()
 
     def _settled(self, both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> bool:
         """Say whether an index differs in a case by remainders or by certificates."""
@@ -224,6 +232,9 @@ class Meetings:
         if any(known_here.positive(c.left - c.right) for c in more):
             return True  # there is no such case
         if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
+            return True
+        less = rooms(known)
+        if any(known_here.follows_from(way - 1, less) for d in differences if whole(d) for way in (d, -d)):
             return True
         zero = [*differences, *(c.difference for c in (*known, *self._prover.premises) if c.relation == "==")]
         return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))
@@ -260,6 +271,8 @@ class Meetings:
         choices = (*self._choices, *both.choices)
         left: list[_Case] = []
         for values, more in cases:
+            if self._settled(both, equations, (values, more)):
+                continue
             rows = [*self._prover.premises, *more, *(c.substitute(values) for c in both.premises)]
             rows += [equal(a.substitute(values), b.substitute(values)) for a, b in equations]
             within = [[[c.substitute(values) for c in case] for case in choice] for choice in choices]

@@ -11,19 +11,23 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd
 
-from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
+from metafork.analysis.hidden_values import HiddenValues
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.windows import index_steps
 from metafork.analysis.references import Reference
 
-_ROWS_OFF = (0, 1, -1)
+_ROWS_OFF = (ZERO, ONE, -ONE)
 
 
-def mirrored_factors(prover: Prover, references: Sequence[Reference]) -> tuple[Polynomial, ...]:
+def mirrored_factors(prover: Prover, references: Sequence[Reference], hidden: HiddenValues) -> tuple[Polynomial, ...]:
     """Return the factors (outermost first) by which all first indices are split, as far as each split is proved."""
     loops = {loop.var for reference in references for loop in reference.loops}
-    steps = {step for step in index_steps(references, tuple(LoopKind)) if step.symbols and not step.symbols & loops}
+    grows = {step for step in index_steps(references, tuple(LoopKind)) if not step.symbols & loops}
+    # The column of row i may have i in it too: i*n + (i + c)%2 + 2*h grows by n + 1.
+    terms = {Polynomial({mono: factor}) for step in grows for mono, factor in step.terms().items()}
+    steps = {step for step in grows | terms if step.symbols}
     steps |= {primitive(step) for step in steps}  # 2*h*g + h + k is column k of row 2*g + 1
     lengths = steps | {-step for step in steps}
     factors: tuple[Polynomial, ...] = ()
@@ -32,7 +36,7 @@ def mirrored_factors(prover: Prover, references: Sequence[Reference]) -> tuple[P
         factor = length.divide_exactly(product)
         if factor is None or not factor.symbols:
             continue
-        if all(mirrored_coordinates(prover, reference, (factor, *factors)) for reference in references):
+        if all(mirrored_coordinates(prover, reference, (factor, *factors), hidden) for reference in references):
             factors, product = (factor, *factors), product * factor
     return factors
 
@@ -46,20 +50,23 @@ def primitive(value: Polynomial) -> Polynomial:
 
 
 def mirrored_coordinates(
-    prover: Prover, reference: Reference, factors: Sequence[Polynomial]
+    prover: Prover, reference: Reference, factors: Sequence[Polynomial], hidden: HiddenValues
 ) -> tuple[Polynomial | None, ...] | None:
     """Return the coordinates of a linear index, ``None`` where a column is not proved to lie within its row.
 
     They stand in front of the other indices.
     """
-    inside = prover.with_premises(reference.constraints())
     rest, columns = reference.indices[0], list[Polynomial]()
     assert rest is not None
+    behind = hidden.behind(rest.symbols)
+    known = (constraint for one in behind for constraint in one.constraints)
+    inside = prover.with_premises((*reference.constraints(), *known))
     for factor in reversed(factors):
         row, column = rest.divide(factor)
         if any(value.denominator != 1 for part in (row, column) for value in part.terms().values()):
             return None
-        for off in _ROWS_OFF:
+        wrapped = (Polynomial.symbol(one.symbols[0]) for one in behind if one.divisor == factor)
+        for off in (off - turns for turns in (ZERO, *wrapped) for off in _ROWS_OFF):
             moved = column + factor * off
             if inside.proves((at_most(0, moved), less_than(moved, factor))):
                 rest = row - off

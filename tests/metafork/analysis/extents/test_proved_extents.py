@@ -79,6 +79,17 @@ PROVED = {
     ("elements", "if (flag[i]) x[i] = 1; else x[i] = 2;"): {"x": "n"},
     ("elements", "if (flag[i] > 3) x[i] = 1; else if (flag[i] > 2) x[i] = 2; else x[i] = 3;"): {"x": "n"},
     ("elements", "y[i] = 1; if (flag[i]) { x[i] = 1; continue; } x[i] = 2;"): {"x": "n", "y": "n"},
+    # one of many values of a parameter
+    ("elements", " ".join(f"if (m == {v}) x[i] += {v};" for v in range(5))): {
+        "x": "m == 0 || m == 1 || m == 2 || m == 3 || m == 4 ? n : 0"
+    },
+    ("tiles", " else ".join(f"if (m == {v}) x[i] = {v};" for v in (2, 3, 5, 7, 9, 11))): {
+        "x": "m == 2 || m == 3 || m == 5 || m == 7 || m == 9 || m == 11 ? n : 0"
+    },
+    ("elements", "y[i] = 0; " + " ".join(f"if (k == {v} && m > {v}) x[i] = y[i];" for v in range(1, 5))): {
+        "x": "(k == 1 && 1 < m) || (k == 2 && 2 < m) || (k == 3 && 3 < m) || (k == 4 && 4 < m) ? n : 0",
+        "y": "n",
+    },
     # what memory says, between bounds that are touched
     ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r < n) x[r] = 2;"): {"x": "n"},
     ("tiles", "int r = flag[i] / 2; y[i] = x[i]; if (0 < r && r <= n) y[i] += x[r - 1];"): {"x": "n", "y": "n"},
@@ -182,6 +193,11 @@ RUN = {
         "{ meta_for (int i = 0; i < n; i++) x[i] = 2 * y[i] + 1; } }",
         "float x[n], y[n]; for (int i = 0; i < n; i++) y[i] = i; f(n, 32, x, y);",
     ),
+    "one of many": (
+        "void f(int n, int B, float *x, float *y) { meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) "
+        "{ x[i] = i; if (n == 1) y[i] = 1; if (n == 2) y[i] = 2; if (n == 3) y[i] = 3; if (n == 4) y[i] = 4; } } }",
+        "float x[n]; f(n, 32, x, NULL);",
+    ),
     "nothing": (
         "void f(int n, int B, float *x, float *y) { meta_schedule meta_block(B) "
         "{ meta_for (int i = 0; i < n; i++) { x[i] = i; if (n < 100) y[i] = i; } } }",
@@ -214,6 +230,10 @@ def test_nothing_behind_the_memory_moves(name, tmp_path):
 UPDATES = {
     "columns of a row": lambda number, many: f"c[i * n + j] += a[i * {many} + {number}] * y[j];",
     "neighbours": lambda number, many: f"c[(i * n + j) * 2 + {number % 2}] -= a[i + {number}] * y[j * {number + 1}];",
+    "a value of a parameter": lambda number, many: f"if (m == {number}) c[i * n + j] += a[i] * {number};",
+    "one value or another": lambda number, many: (
+        f"{'else ' * (number > 0)}if (m == {number}) c[i * n + j] += {number};"
+    ),
     "rows": lambda number, many: f"c[i * n + j] = c[i * n + j] * 3 + a[{number} * m + i];",
 }
 
