@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
-from signal import SIGILL, SIGKILL, SIGTRAP
+from signal import SIGILL, SIGTRAP
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,8 +20,8 @@ from msgspec import Struct
 from comprehensive.building.compilers import BuildError, compiler
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
-from comprehensive.signals import OutOfTimeError
 from comprehensive.tree.schedule_tree import Variant
+from comprehensive.verification.commands import Commands, Left
 from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
     CONTRACT_PREFIX,
@@ -83,10 +80,6 @@ class Launch(NamedTuple):
 
 Seconds = Callable[[], float]
 """How long a program may run that begins now."""
-Left = Callable[[float], float]
-"""How much time is left for all, if programs that run have taken so many seconds of the processors."""
-LOOKS = 0.1
-"""Seconds between two looks at the time that is left to a compiler."""
 
 
 class Run(Struct, frozen=True):
@@ -125,14 +118,10 @@ class Build:
         self.directory = directory
         self.functions = tuple(functions)
         self.code_of = code_of
-        self.jobs = jobs
         self.optimization = optimization
         self.init = init
-        self.left = left
         self.unchecked = ""
-        self._running: set[int] = set()
-        """The compilers that run: each leads a group of processes."""
-        self._given_up = False
+        self.commands = Commands(directory, jobs, left)
         self._host = ""
         self._talking = False
 
@@ -183,19 +172,19 @@ class Build:
                 for name in self.drivers
             ]
         for steps in (compiling, hiding, linking):
-            self.run_all(steps)
+            self.commands.run_all(steps)
 
     def _contract(self, kind: str, sanitizers: Sequence[str]) -> tuple[str, ...]:
         """Compile the checked program; where the compiler does not accept it, points are run without."""
         target = f"contract_{kind}.o"
         defines = (*ELISION_FLAGS, f"-Dmain={CONTRACT_PREFIX}main")
         try:
-            self.step(self._cc("metafork_contract.c", target, sanitizers, defines))
+            self.commands.run(self._cc("metafork_contract.c", target, sanitizers, defines))
         except BuildError as error:
             self.unchecked = str(error).partition("\n")[2].partition("\n")[0]
             return ()
         # The reference keeps what else the file defines.
-        self.step(("objcopy", "-w", f"--keep-global-symbol={CONTRACT_PREFIX}*", target))
+        self.commands.run(("objcopy", "-w", f"--keep-global-symbol={CONTRACT_PREFIX}*", target))
         return (target,)
 
     def init_object(self, kind: str, sanitizers: Sequence[str]) -> tuple[str, ...]:
@@ -206,7 +195,7 @@ class Build:
         if self.init is None:
             return ()
         source, target = self.init.resolve(), f"init_{kind}.o"
-        self.step((*self._cc(str(source), target, sanitizers), f"-I{source.parent}"))
+        self.commands.run((*self._cc(str(source), target, sanitizers), f"-I{source.parent}"))
         wanted = {f"{function.name}{INIT_SUFFIX}" for function in self.functions}
         symbols = subprocess.run(
             ("nm", "--defined-only", "-g", target), cwd=self.directory, capture_output=True, text=True, check=True
@@ -251,62 +240,6 @@ class Build:
         places = [one.resolve() for one in (*map(Path, source.folders), Path(source.name).parent)]
         defined = [f"-D{one}" for one in source.definitions]
         return (*defined, *(f"-I{one}" for one in places if one.is_dir()))
-
-    def run_all(self, steps: Sequence[Sequence[str]]) -> None:
-        """Run commands in the build's directory, some at a time.  Raises ``BuildError`` and ``OutOfTimeError``."""
-        with ThreadPoolExecutor(max(1, self.jobs)) as pool:
-            try:
-                list(pool.map(self.step, steps))
-            except BaseException:
-                self._given_up = True
-                raise
-
-    def step(self, step: Sequence[str]) -> None:
-        """Run one command in the build's directory.  Raises ``BuildError`` and ``OutOfTimeError``."""
-        self._go_on()
-        try:
-            process = subprocess.Popen(
-                step, cwd=self.directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except FileNotFoundError as missing:
-            raise BuildError(f"{step[0]} is not installed") from missing
-        self._running.add(process.pid)
-        try:
-            said = self._said(process)
-        except BaseException:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, SIGKILL)  # what it started too
-            process.communicate()
-            raise
-        finally:
-            self._running.discard(process.pid)
-        if process.returncode != 0:
-            first = "\n".join(said.splitlines()[:12])
-            raise BuildError(f"{shlex.join(step)}\n{first}")
-
-    def _said(self, process: subprocess.Popen[str]) -> str:
-        """Return what a command said once it has ended."""
-        while True:
-            try:
-                return process.communicate(timeout=LOOKS)[1]
-            except subprocess.TimeoutExpired:
-                self._go_on()
-
-    def _go_on(self) -> None:
-        if self._given_up or self.left(_processor_seconds(frozenset(self._running))) <= 0:
-            raise OutOfTimeError
-
-
-def _processor_seconds(groups: frozenset[int]) -> float:
-    """Return the processor time that groups of processes have taken so far, as far as the system tells."""
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat") if groups else ():
-        with suppress(OSError):  # it ended
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-            if int(fields[2]) in groups:
-                ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def with_flat_functions(unit: TranslationUnit, files: dict[str, str]) -> str:

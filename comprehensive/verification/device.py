@@ -61,10 +61,12 @@ class DeviceBuild:
             build.compiling_c("metafork_reference.c", "reference_device.o", reference, own),
             *(build.compiling_c(f"{name}.c", f"{name}_device.o", told, own) for name in drivers),
         ]
-        build.run_all(steps)
-        build.step(("objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", "reference_device.o"))
+        build.commands.run_all(steps)
+        build.commands.run(("objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", "reference_device.o"))
         objects = ["kernels_device.o", "host_device.o", "reference_device.o", *build.init_object("device", ())]
-        build.run_all([(*nvcc, f"{name}_device.o", *objects, "-lm", "-o", f"{name}_device") for name in drivers])
+        build.commands.run_all(
+            [(*nvcc, f"{name}_device.o", *objects, "-lm", "-o", f"{name}_device") for name in drivers]
+        )
 
     def run(self, function: int, lines: Sequence[str], seconds: Seconds) -> Iterator[Run]:
         """Run one function's program at points, as ``Build.run`` does.

@@ -463,7 +463,10 @@ class _Run(Struct):
 
     def _registers(self, target: str) -> None:
         try:
-            allotted = registers_by_target(self.result, target, self.options.jobs)
+            allotted = registers_by_target(self.result, target, self.options.jobs, self.remaining)
+        except OutOfTimeError:
+            self.found.complete = False
+            return
         except BuildError as reason:
             self.found.notes.append(f"registers on {target} were not compared: {reason}")
             return

@@ -10,6 +10,7 @@ from comprehensive.optimize import optimize
 from comprehensive.signals import OutOfTimeError
 from comprehensive.verification import Options, engine, verify
 from comprehensive.verification.builds import Build, BuildError, Run, runs_of
+from comprehensive.verification.registers import registers_by_target
 
 SCALE = """
 void scale(int n, int B, const float x[n], float y[n])
@@ -109,5 +110,16 @@ def test_the_others_are_ended_when_one_compiler_fails(monkeypatch, tmp_path):
     result = optimize(SCALE, counters=["threads_per_block"], strategies=[])
     build = Build(result, tmp_path, [result.unit.functions[0]])
     with pytest.raises(BuildError):
-        build.run_all([["false"], [str(tmp_path / "compiler")]])
+        build.commands.run_all([["false"], [str(tmp_path / "compiler")]])
+    assert not any(map(is_running, processes()))
+
+
+def test_counting_registers_ends_with_the_time(monkeypatch, tmp_path):
+    processes = stand_in(monkeypatch, tmp_path)
+    for name in ("nvcc", "ptxas"):
+        (tmp_path / name).symlink_to("compiler")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    result = optimize(SCALE, counters=["threads_per_block"], strategies=[])
+    with pytest.raises(OutOfTimeError):
+        registers_by_target(result, "sm_80", left=lambda under_way: 0.0 if processes() else 1.0)
     assert not any(map(is_running, processes()))
