@@ -335,31 +335,22 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 def _summary(result: Result, folder: Path) -> str:
     from comprehensive.tree.legend import legend
+    from comprehensive.tree.outline import outline, wrapped
     from comprehensive.tree.remarks import in_one_line
-    from comprehensive.tree.schedule_tree import ESTIMATED, values_text
+    from comprehensive.tree.schedule_tree import ESTIMATED
 
     lines = []
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
         leaves = len(schedule.leaves)
         lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
         if tree.remarks:
-            lines.append(f"  {in_one_line(tree.remarks)}")
+            lines += wrapped(in_one_line(tree.remarks), "  ", "    ")
         if not leaves:
             lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
             if any(subject == ESTIMATED for subject, _ in tree.notes):
                 lines.append("  an estimate of registers alone leaves leaves out: report.md says by how much")
-        for leaf in schedule.leaves:
-            text = " and ".join(schedule.text(c) for c in leaf.systems[0]) or "always"
-            more = len(leaf.systems) - 1
-            if more:
-                text += f", and {more} more {'case' if more == 1 else 'cases'}"
-            lines.append(f"  leaf {leaf.id} ({leaf.title}): {text}")
-            for one in leaf.variants[:-1]:
-                if not one.values:
-                    limits = " and ".join(map(schedule.text, one.limits))
-                    lines.append(f"    with {leaf.title_of(one)} if {limits}")
-            values = [values_text(one.values) for one in leaf.variants if one.values]
-            lines += [f"    also compiled for {'; '.join(values)}"] if values else []
+        else:
+            lines += [f"  {line}" for line in outline(schedule)]
         lines += [f"  {line}" for line in legend(schedule)]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")

@@ -14,7 +14,7 @@ from comprehensive.systems.systems import System
 from comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import DerivedSymbol, without_rounding
 from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
 
@@ -100,6 +100,29 @@ class ScheduleDocument:
         if text is None:
             text = self._texts[said] = constraint.text(self.order)
         return text
+
+    def plain(self, constraint: Constraint) -> Constraint:
+        """Return the same condition as people read it: without roundings that integers do not need."""
+        return without_rounding(constraint, {symbol.name: symbol for symbol in self.derived})
+
+    def said(self, constraint: Constraint) -> str:
+        """Print a constraint for people; ``text`` has the exact form."""
+        return self.text(self.plain(constraint))
+
+    def said_together(self, system: System) -> str:
+        """Print constraints that hold together for people: ``1 <= x <= 5 and y < z``."""
+        waiting = list(map(self.plain, system))
+        parts = []
+        while waiting:
+            first = waiting.pop(0)
+            above = (one for one in waiting if one.left == first.right and "==" not in (one.relation, first.relation))
+            following = next(above, None)
+            text = self.text(first)
+            if following is not None:
+                waiting.remove(following)
+                text += f" {following.relation} {following.right.text(self.order)}"
+            parts.append(text)
+        return " and ".join(parts)
 
     def value_text(self, value: CounterValue) -> str:
         """Print the value of a counter."""

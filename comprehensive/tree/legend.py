@@ -18,7 +18,7 @@ def legend(schedule: ScheduleDocument) -> list[str]:
     """Return a line for each symbol that conditions of a schedule's leaves have and its text does not define."""
     systems = [system for leaf in schedule.leaves for system in leaf.systems]
     systems += [one.limits for leaf in schedule.leaves for one in leaf.variants]
-    shown = {name for system in systems for condition in system for name in condition.symbols}
+    shown = {name for system in systems for condition in system for name in schedule.plain(condition).symbols}
     for one in reversed(schedule.derived):
         if one.name in shown:
             shown |= {name for operand in one.operands for name in operand.symbols}
@@ -27,5 +27,10 @@ def legend(schedule: ScheduleDocument) -> list[str]:
         field = schedule.fields.get(symbol, symbol)
         if symbol in shown and field in _MEANINGS:
             lines.append(f"{symbol}: {_MEANINGS[field]} ({PRESETS[EXAMPLE].fields()[field]:,} on {EXAMPLE})")
+    lines += [
+        f"{counter.limit}: the target of {counter.name} ({counter.target} unless given)"
+        for counter in schedule.counters
+        if counter.target is not None and counter.limit in shown
+    ]
     defined = [one for one in schedule.derived if one.name in shown]
     return [*lines, *(f"{one.name} = {one.definition(schedule.order)}" for one in defined)]

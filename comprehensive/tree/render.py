@@ -23,7 +23,7 @@ from typing import NamedTuple
 from comprehensive.systems.systems import System
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.legend import legend
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree, without_decided
 
 MOST_DRAWN = 300
 """Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
@@ -243,7 +243,7 @@ class _Drawing:
             case Node():
                 name = self._fresh("node")
                 rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
-                rows += [_row(line, "center") for line in _wrapped(self._schedule.text(tree.condition))]
+                rows += [_row(line, "center") for line in _wrapped(self._schedule.said(tree.condition))]
                 self._nodes.append(
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
                 )
@@ -274,17 +274,7 @@ class _Drawing:
         return name
 
     def _skipped(self, tree: Tree) -> tuple[Tree, list[str]]:
-        """Pass over conditions that the path decides; return what follows and the strategies applied on the way."""
-        applied: list[str] = []
-        while not self._full and isinstance(tree, Node):
-            if isinstance(tree.refuse, Inconsistent):
-                tree = tree.accept
-            elif isinstance(tree.accept, Inconsistent):
-                applied += [tree.strategy] if tree.strategy is not None else []
-                tree = tree.refuse
-            else:
-                break
-        return tree, applied
+        return (tree, []) if self._full else without_decided(tree)
 
     def _edge(self, source: str, target: str, word: str, applied: Sequence[str]) -> None:
         lines = [word] if word else []
@@ -313,13 +303,13 @@ class _Drawing:
         """Say what goes before the leaf's own variant, and where."""
         title = textwrap.wrap(f"with {leaf.title_of(variant)}", WIDTH)
         return [_row(f"<i>{escape(line)}</i>") for line in title] + [
-            _row(line) for limit in variant.limits for line in _wrapped(f"  if {self._schedule.text(limit)}")
+            _row(line) for line in _wrapped(f"  if {self._schedule.said_together(variant.limits)}")
         ]
 
     def _system(self, system: System) -> list[str]:
         if not system:
             return ["always"]
-        return [line for constraint in system for line in _wrapped(self._schedule.text(constraint))]
+        return [line for constraint in system for line in _wrapped(self._schedule.said(constraint))]
 
     def _fresh(self, kind: str) -> str:
         self._count += 1

@@ -65,6 +65,20 @@ class Node(Struct, frozen=True):
 Tree = Node | LeafReference | NoLeaf | Inconsistent
 
 
+def without_decided(tree: Tree) -> tuple[Tree, list[str]]:
+    """Pass over conditions that the path decides; return what follows, and the strategies applied on the way."""
+    applied: list[str] = []
+    while isinstance(tree, Node):
+        if isinstance(tree.refuse, Inconsistent):
+            tree = tree.accept
+        elif isinstance(tree.accept, Inconsistent):
+            applied += [tree.strategy] if tree.strategy is not None else []
+            tree = tree.refuse
+        else:
+            break
+    return tree, applied
+
+
 class Variant(Struct, frozen=True):
     """A kernel of a leaf: a version of the program with the leaf's meaning, and when it may run.
 

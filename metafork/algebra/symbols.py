@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import gcd
+from math import ceil, floor, gcd
 from typing import Literal
 
 from msgspec import Struct
@@ -109,6 +109,41 @@ def _value_of(symbol: DerivedSymbol) -> Polynomial:
     if all(operand.is_constant for operand in operands) and (symbol.kind in ("maximum", "minimum") or operands[1]):
         return Polynomial.constant(replace(symbol, operands=operands).evaluate({}))
     return Polynomial.symbol(replace(symbol, operands=operands).definition())
+
+
+def without_rounding(constraint: Constraint, derived: Mapping[str, DerivedSymbol]) -> Constraint:
+    """Return the same condition on integers, without a quotient by a number that alone is compared with a number.
+
+    ``3*ceil(x/32) <= 20`` is ``x <= 192``, and ``3 <= ceil(x/32)`` is ``65 <= x``.
+    """
+    while (found := _rounded(constraint, derived)) is not None:
+        constraint = found
+    return constraint
+
+
+def _rounded(constraint: Constraint, derived: Mapping[str, DerivedSymbol]) -> Constraint | None:
+    """Take away the rounding of one quotient, by ``ceil(x/d) <= k iff x <= d*k`` and its like."""
+    upper = constraint.right.is_constant  # it bounds the quotient from above
+    side, bound = (constraint.left, constraint.right) if upper else (constraint.right, constraint.left)
+    terms = dict(side.coefficients)
+    added = terms.pop((), 0)
+    if constraint.relation == "==" or not bound.is_constant or len(terms) != 1:
+        return None
+    monomial, factor = next(iter(terms.items()))
+    quotient = derived.get(monomial[0][0]) if len(monomial) == 1 and monomial[0][1] == 1 and factor > 0 else None
+    if quotient is None or quotient.kind not in ("floor", "ceiling"):
+        return None
+    numerator, denominator = quotient.operands
+    numbers = (*numerator.coefficients.values(), *denominator.coefficients.values())
+    if not denominator.is_constant or not all(isinstance(one, int) for one in numbers):
+        return None
+    d, strict = int(denominator.constant_value()), constraint.relation == "<"
+    limit = (bound.constant_value() - added) / factor
+    if upper:
+        most = ceil(limit) - 1 if strict else floor(limit)
+        return at_most(numerator, d * most + (0 if quotient.kind == "ceiling" else d - 1))
+    least = floor(limit) + 1 if strict else ceil(limit)
+    return at_most(d * (least - 1) + 1 if quotient.kind == "ceiling" else d * least, numerator)
 
 
 class Extremum(Struct, frozen=True):

@@ -63,7 +63,7 @@ def test_optimize_writes_everything(optimized):
 
 def test_optimize_summarises_what_it_did(run):
     result = run("optimize", EXAMPLE, *QUICK, "-o", "here")
-    assert "leaf 2 (a in shared memory, s joined the grid): B <= T_ and 2*B + 2 <= Z and Z < 2*s*B + 2" in result.output
+    assert "  |- 2*B + 2 <= Z: leaf 2 (a in shared memory, s joined the grid)\n" in result.output
     assert "here/report.md" in result.output
 
 

@@ -2,8 +2,8 @@ from itertools import product
 
 import pytest
 
-from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import DerivedSymbol, placed
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol, placed, without_rounding
 
 N, B = Polynomial.symbol("N"), Polynomial.symbol("B")
 
@@ -54,3 +54,26 @@ def test_symbols_that_are_equal_at_values_are_equal_polynomials():
     assert placed(threads, derived, {"B": 16, "N": 12}) == Polynomial.constant(64)
     # 32 threads a warp, whatever N is.
     assert placed(threads, (warps(32 * N),), {}) == 32 * N
+
+
+@pytest.mark.parametrize("relation", ["<=", "<"])
+@pytest.mark.parametrize("kind", ["floor", "ceiling"])
+def test_conditions_on_quotients_are_the_same_without_rounding(kind, relation):
+    x, q = Polynomial.symbol("x"), DerivedSymbol("q", kind, (Polynomial.symbol("x"), Polynomial.constant(3)))
+    outer = DerivedSymbol("p", kind, (Polynomial.symbol("q") + 1, Polynomial.constant(2)))
+    for symbol, factor, bound in product((q, outer), (1, 3), range(-1, 9)):
+        side = Polynomial.symbol(symbol.name) * factor
+        for left, right in ((side, Polynomial.constant(bound)), (Polynomial.constant(bound), side)):
+            exact = Constraint(left, relation, right)
+            plain = without_rounding(exact, {"q": q, "p": outer})
+            assert plain.symbols == x.symbols
+            for value in range(30):
+                values = {"x": value, "q": q.evaluate({"x": value})}
+                values["p"] = outer.evaluate(values)
+                assert plain.holds(values) == exact.holds(values)
+
+
+def test_other_conditions_stay_as_they_are():
+    q = DerivedSymbol("q", "ceiling", (Polynomial.symbol("x"), Polynomial.symbol("B")))
+    for condition in (at_most(Polynomial.symbol("q"), 3), at_most(Polynomial.symbol("q"), Polynomial.symbol("Z"))):
+        assert without_rounding(condition, {"q": q}) is condition

@@ -1,0 +1,128 @@
+"""A decision tree as lines for the screen: which leaf runs where, in the order in which it is asked."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+
+from comprehensive.tree.document import LeafDocument, ScheduleDocument
+from comprehensive.tree.schedule_tree import (
+    Inconsistent,
+    LeafReference,
+    Node,
+    NoLeaf,
+    Tree,
+    title_of,
+    values_text,
+    without_decided,
+)
+
+WIDTH = 98  # less the two that it is indented by
+MOST_LINES = 60
+"""More are for the report."""
+
+_UNITS = {
+    "threads_per_block": "threads per block",
+    "registers_per_thread": "registers per thread",
+    "registers_per_block": "registers per block",
+    "shared_memory": "words of shared memory per block",
+}
+
+
+def outline(schedule: ScheduleDocument) -> list[str]:
+    """Return the conditions on the way to each leaf, and what is said of it where it stands first."""
+    lines = list(_Outline(schedule).lines())
+    if len(lines) > MOST_LINES:
+        lines = [*lines[:MOST_LINES], "... report.md has the rest"]
+    return lines
+
+
+def wrapped(text: str, indent: str = "", more: str = "") -> list[str]:
+    """Return a text in lines that fit; those after the first begin with ``more``."""
+    lines = textwrap.wrap(
+        re.sub(r" (<=|<|=|\+|-) ", "\u00a0\\1\u00a0", text),  # formulas stay in one line
+        max(WIDTH, len(more) + 40),
+        initial_indent=indent,
+        subsequent_indent=more,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+class _Outline:
+    """The lines of one schedule; what all leaves do stands in front of them."""
+
+    def __init__(self, schedule: ScheduleDocument) -> None:
+        self._schedule = schedule
+        self._seen: set[int] = set()
+        self._leaves = {leaf.id: leaf for leaf in schedule.leaves}
+        own = [leaf.own.effects or () for leaf in schedule.leaves]
+        self._common = [one for one in own[0] if all(one in each for each in own)] if len(own) > 1 else []
+
+    def lines(self) -> Iterator[str]:
+        if self._common:
+            yield from wrapped(f"all: {', '.join(self._common)}", more="  ")
+        tree, _ = without_decided(self._schedule.root)
+        if isinstance(tree, Node):
+            yield from self._below(tree, "")
+        else:
+            yield from self._end(tree, "", "", "  ")
+
+    def _below(self, tree: Tree, indent: str) -> Iterator[str]:
+        """Yield an item for each condition, ends first; what is asked next stands below it at the same depth."""
+        while isinstance(tree, Node):
+            accept, refuse = (without_decided(side)[0] for side in (tree.accept, tree.refuse))
+            holds = True
+            if isinstance(accept, Node) and not isinstance(refuse, Node):
+                accept, refuse, holds = refuse, accept, False
+            yield from self._item(self._condition(tree, holds), accept, f"{indent}|- ", f"{indent}|  ")
+            tree = refuse
+        yield from self._item("otherwise", tree, f"{indent}`- ", f"{indent}   ")
+
+    def _item(self, condition: str, tree: Tree, first: str, more: str) -> Iterator[str]:
+        if isinstance(tree, Node):
+            yield from wrapped(f"{condition}:", first, f"{more}  ")
+            yield from self._below(tree, more)
+        else:
+            yield from self._end(tree, f"{condition}: ", first, more)
+
+    def _end(self, tree: Tree, condition: str, first: str, more: str) -> Iterator[str]:
+        match tree:
+            case LeafReference(leaf=number) if number in self._seen:
+                yield from wrapped(f"{condition}leaf {number}", first, f"{more}  ")
+            case LeafReference(leaf=number):
+                self._seen.add(number)
+                leaf = self._leaves[number]
+                yield from wrapped(f"{condition}leaf {number} ({self._title(leaf)})", first, f"{more}  ")
+                yield from self._variants(leaf, more)
+            case NoLeaf(reason=reason, brief=brief):
+                why = brief or reason
+                why = "" if why.endswith("does not hold") else f": {why}"  # the condition says it
+                yield from wrapped(f"{condition}the serial code runs{why}", first, f"{more}  ")
+            case Inconsistent():
+                yield from wrapped(f"{condition}never", first, f"{more}  ")
+
+    def _title(self, leaf: LeafDocument) -> str:
+        if leaf.own.effects is None:
+            return leaf.title
+        rest = [one for one in leaf.own.effects if one not in self._common]
+        return title_of(rest) if rest or not self._common else "no more than that"
+
+    def _variants(self, leaf: LeafDocument, more: str) -> Iterator[str]:
+        for one in leaf.variants[:-1]:
+            if not one.values:
+                limits = self._schedule.said_together(one.limits)
+                yield from wrapped(f"with {leaf.title_of(one)} if {limits}", f"{more}  ", f"{more}    ")
+        values = [values_text(one.values) for one in leaf.variants if one.values]
+        if values:
+            yield from wrapped(f"also compiled for {'; '.join(values)}", f"{more}  ", f"{more}    ")
+
+    def _condition(self, node: Node, holds: bool) -> str:
+        condition = node.condition
+        if condition.relation == "<=" and condition.right.is_constant and node.counter in _UNITS:
+            value = condition.left.text(self._schedule.order)
+            most = condition.right.text()
+            return f"{'at most' if holds else 'more than'} {most} {_UNITS[node.counter]} ({value})"
+        return self._schedule.said(condition if holds else condition.negated())
