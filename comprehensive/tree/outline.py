@@ -97,10 +97,8 @@ class _Outline:
                 leaf = self._leaves[number]
                 yield from wrapped(f"{condition}leaf {number} ({self._title(leaf)})", first, f"{more}  ")
                 yield from self._variants(leaf, more)
-            case NoLeaf(reason=reason, brief=brief):
-                why = brief or reason
-                why = "" if why.endswith("does not hold") else f": {why}"  # the condition says it
-                yield from wrapped(f"{condition}the serial code runs{why}", first, f"{more}  ")
+            case NoLeaf(beside=why):
+                yield from wrapped(f"{condition}the serial code runs{why and f': {why}'}", first, f"{more}  ")
             case Inconsistent():
                 yield from wrapped(f"{condition}never", first, f"{more}  ")
 

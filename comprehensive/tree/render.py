@@ -2,7 +2,8 @@
 
 Inner nodes show counter and condition.  Accept edges are solid and thick with a filled head, refuse edges dashed with
 an open one, and both carry their word, so that colour is never needed to tell them apart.  Conditions that the path has
-already decided are left out of the drawing (``full`` draws them); the strategies applied there stand on the edge.
+already decided are left out of the drawing (``full`` draws them); the strategies applied there stand on the edge.  A
+leaf shows what it does: its conditions are those on the way.
 
 Of a long chain of refusals the ends are drawn, and one box between them that says how many conditions it stands for and
 which leaves they lead to (``full`` draws them all): nobody reads a hundred boxes in a row, and Graphviz takes a minute.
@@ -20,7 +21,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from comprehensive.systems.systems import System
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.legend import legend
 from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree, without_decided
@@ -35,10 +35,7 @@ ENDS = 8
 """Conditions that are drawn at each end of a longer chain."""
 
 WIDTH = 40
-"""Characters to a line of a condition or a system."""
-
-SHOWN = 3
-"""Systems of one leaf that are drawn; the report has all of them."""
+"""Characters to a line."""
 
 TOP_DOWN_UP_TO = 4
 """Trees with more leaves than this grow to the right, where their height is the number of leaves."""
@@ -236,10 +233,10 @@ class _Drawing:
                 return f"{self._prefix}_leaf{leaf}"
             case Inconsistent():
                 return self._without_leaf([_row("<b>inconsistent</b>")])
-            case NoLeaf(reason=reason, brief=brief):
+            case NoLeaf(beside=why):
                 # The path says when; the strategies tried, and why others did not apply, stand in the report.
-                lines = textwrap.wrap(brief or reason, WIDTH)
-                return self._without_leaf([_row("<b>no leaf</b>"), *(_row(escape(line)) for line in lines)])
+                lines = [_row(escape(line)) for line in textwrap.wrap(why, WIDTH)]
+                return self._without_leaf([_row("<b>the serial code runs</b>"), *lines])
             case Node():
                 name = self._fresh("node")
                 rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
@@ -289,12 +286,6 @@ class _Drawing:
 
     def _leaf(self, leaf: LeafDocument) -> str:
         rows = [_row(f"<b>leaf {leaf.id}</b>")]
-        for index, system in enumerate(leaf.systems[:SHOWN]):
-            if index:
-                rows.append(_row("<i>or</i>"))
-            rows += [_row(line) for line in self._system(system)]
-        if len(leaf.systems) > SHOWN:
-            rows.append(_row(f"<i>or {len(leaf.systems) - SHOWN} more</i>"))
         rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(leaf.title, WIDTH)]
         rows += [row for one in leaf.variants[:-1] if not one.values for row in self._variant(leaf, one)]
         return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'
@@ -305,11 +296,6 @@ class _Drawing:
         return [_row(f"<i>{escape(line)}</i>") for line in title] + [
             _row(line) for line in _wrapped(f"  if {self._schedule.said_together(variant.limits)}")
         ]
-
-    def _system(self, system: System) -> list[str]:
-        if not system:
-            return ["always"]
-        return [line for constraint in system for line in _wrapped(self._schedule.said(constraint))]
 
     def _fresh(self, kind: str) -> str:
         self._count += 1

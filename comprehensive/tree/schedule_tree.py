@@ -47,6 +47,12 @@ class NoLeaf(Struct, frozen=True):
     system: tuple[Constraint, ...] = ()
     brief: str = ""
 
+    @property
+    def beside(self) -> str:
+        """What there is to say where the condition above it is read: nothing, if it is that one that does not hold."""
+        why = self.brief or self.reason
+        return "" if why.endswith("does not hold") else why
+
 
 class Node(Struct, frozen=True):
     """An inner node: ``condition`` holds on the accept edge, its negation on the refuse edge.
