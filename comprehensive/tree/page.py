@@ -120,6 +120,7 @@ def _polynomial(polynomial: Polynomial) -> list[Any]:
 
 
 def _constraint(schedule: ScheduleDocument, constraint: Constraint) -> dict[str, Any]:
+    constraint = schedule.plain(constraint)
     return {
         "text": schedule.text(constraint),
         "left": _polynomial(constraint.left),
@@ -143,7 +144,7 @@ def _tree(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
         case LeafReference(leaf=leaf):
             return {"leaf": leaf}
         case NoLeaf(reason=reason, system=system):
-            conditions = [schedule.text(constraint) for constraint in system]
+            conditions = [schedule.said(constraint) for constraint in system]
             return {"none": reason, "system": conditions, "never": False}
         case Inconsistent():
             return {"none": "inconsistent", "system": [], "never": True}

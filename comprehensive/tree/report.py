@@ -104,7 +104,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     if not schedule.complete:
         lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
     lines += ["", "### When it applies", ""]
-    lines += [f"- `{schedule.text(constraint)}`" for constraint in schedule.start] or ["- always"]
+    lines += [f"- `{schedule.said(constraint)}`" for constraint in schedule.start] or ["- always"]
     lines += ["", "Outside these conditions the serial code runs.", "", "### Leaves, in order of preference", ""]
     order = [sentence for subject, sentence in tree.notes if subject == ORDER]
     lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
@@ -150,7 +150,7 @@ def _variant(
 
 
 def _conditions(schedule: ScheduleDocument, system: Iterable[Constraint]) -> str:
-    return " and ".join(f"`{schedule.text(constraint)}`" for constraint in system)
+    return " and ".join(f"`{schedule.said(constraint)}`" for constraint in system)
 
 
 def _regions(schedule: ScheduleDocument) -> list[str]:
@@ -184,7 +184,7 @@ def _tree(schedule: ScheduleDocument, tree: Tree, indent: str = "") -> list[str]
         case Node():
             strategy = f" by {tree.strategy}" if tree.strategy is not None else ""
             return [
-                f"{indent}{tree.counter}: {schedule.text(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
+                f"{indent}{tree.counter}: {schedule.said(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
                 *_tree(schedule, tree.accept, indent + "    "),
                 f"{indent}else{strategy}",
                 *_tree(schedule, tree.refuse, indent + "    "),

@@ -146,6 +146,7 @@ def _violations(
 def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mapping[str, Number]) -> Violation | None:
     if constraint.holds(point):
         return None
+    constraint = schedule.plain(constraint)
     left, right = constraint.left.evaluate(point), constraint.right.evaluate(point)
     return Violation(schedule.text(constraint), _plain(left), constraint.relation, _plain(right))
 
