@@ -6,34 +6,20 @@ import ctypes
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from comprehensive.building.commands import Commands
+
 PLAIN = ("-O2", "-fPIC", "-ffp-contract=off")
 """What C and C++ are compiled with: results are those of the serial program, bit for bit."""
-
-
-class BuildError(Exception):
-    """A compiler did not accept a file, or there is none; the message has the command and the first lines it said."""
 
 
 def compiler(variable: str, otherwise: str) -> tuple[str, ...]:
     """Return the words of a compiler's command: those of an environment variable, or a default."""
     return tuple(shlex.split(os.environ.get(variable) or otherwise))
-
-
-def run_step(step: Sequence[str], directory: Path) -> None:
-    """Run one command in a directory.  Raises ``BuildError``."""
-    try:
-        done = subprocess.run(step, cwd=directory, capture_output=True, text=True, errors="replace", check=False)
-    except FileNotFoundError as missing:
-        raise BuildError(f"{step[0]} is not installed") from missing
-    if done.returncode != 0:
-        first = "\n".join(done.stderr.splitlines()[:12])
-        raise BuildError(f"{shlex.join(step)}\n{first}")
 
 
 class Toolchain(Struct, frozen=True):
@@ -93,9 +79,10 @@ def make_library(
     """
     include = ("-I.", "-Iinclude")
     objects = (f"{name}.o", f"{name}_host.o")
-    run_step((*tools.device, *include, "-c", f"{name}.cu", "-o", objects[0]), directory)
-    run_step((*tools.host, *flags, *include, "-c", f"{name}_host.c", "-o", objects[1]), directory)
-    if static:
-        run_step(("ar", "rcs", str(output), *objects), directory)
-    else:
-        run_step((*tools.link, "-shared", *objects, "-o", str(output), "-lm"), directory)
+    kernels = (*tools.device, *include, "-c", f"{name}.cu", "-o", objects[0])
+    host = (*tools.host, *flags, *include, "-c", f"{name}_host.c", "-o", objects[1])
+    archive = ("ar", "rcs", str(output), *objects)
+    link = (*tools.link, "-shared", *objects, "-o", str(output), "-lm")
+    commands = Commands(directory)
+    commands.run_all([kernels, host])
+    commands.run(archive if static else link)

@@ -59,7 +59,7 @@ def command(
 
     nvcc compiles for the GPU of this machine where there is one; else kernels run on the processor.
     """
-    from comprehensive.building.compilers import BuildError
+    from comprehensive.building.commands import BuildError
     from comprehensive.building.library import build
     from comprehensive.emit import NotOursError
     from comprehensive.options import asked_static

@@ -6,10 +6,14 @@ from comprehensive.tree.document import ScheduleDocument
 from metafork.runtime.machine import PRESETS
 
 EXAMPLE = "sm_80"
-_MEANINGS = {
+UNITS = {
     "registers_per_thread": "registers per thread",
     "registers_per_block": "registers per block",
     "threads_per_block": "threads per block",
+}
+"""Of counters, and of the limits of machines with the same names."""
+_MEANINGS = {
+    **UNITS,
     "shared_words": "shared memory per block, in words of 4 bytes",
 }
 

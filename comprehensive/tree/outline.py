@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from comprehensive.tree.document import LeafDocument, ScheduleDocument
+from comprehensive.tree.legend import UNITS
 from comprehensive.tree.schedule_tree import (
     Inconsistent,
     LeafReference,
@@ -21,13 +22,6 @@ from comprehensive.tree.schedule_tree import (
 WIDTH = 98  # less the two that it is indented by
 MOST_LINES = 60
 """More are for the report."""
-
-_UNITS = {
-    "threads_per_block": "threads per block",
-    "registers_per_thread": "registers per thread",
-    "registers_per_block": "registers per block",
-    "shared_memory": "words of shared memory per block",
-}
 
 
 def outline(schedule: ScheduleDocument) -> list[str]:
@@ -119,8 +113,8 @@ class _Outline:
 
     def _condition(self, node: Node, holds: bool) -> str:
         condition = node.condition
-        if condition.relation == "<=" and condition.right.is_constant and node.counter in _UNITS:
+        if condition.relation == "<=" and condition.right.is_constant and node.counter in UNITS:
             value = condition.left.text(self._schedule.order)
             most = condition.right.text()
-            return f"{'at most' if holds else 'more than'} {most} {_UNITS[node.counter]} ({value})"
+            return f"{'at most' if holds else 'more than'} {most} {UNITS[node.counter]} ({value})"
         return self._schedule.said(condition if holds else condition.negated())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comprehensive.building.compilers import BuildError
+from comprehensive.building.commands import BuildError
 from comprehensive.verification.builds import plain_code
 from comprehensive.verification.engine import Options, verify
 from comprehensive.verification.result import Failure, VariantResult, Verification

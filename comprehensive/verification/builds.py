@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from comprehensive.building.compilers import BuildError, compiler
+from comprehensive.building.commands import BuildError, Commands, Left
+from comprehensive.building.compilers import compiler
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Variant
-from comprehensive.verification.commands import Commands, Left
 from comprehensive.verification.contract import contract_text
 from comprehensive.verification.driver import (
     CONTRACT_PREFIX,

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from comprehensive.building.compilers import BuildError, compiler
+from comprehensive.building.commands import BuildError
+from comprehensive.building.compilers import compiler
 from comprehensive.emit import rendered_files, runtime_include_dir, write_files
 from comprehensive.verification.builds import Build, Run, Seconds, runs_of, with_flat_functions
 from comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX

@@ -21,7 +21,7 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.building.compilers import BuildError
+from comprehensive.building.commands import BuildError
 from comprehensive.emit.host.members import flat_parameters
 from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static

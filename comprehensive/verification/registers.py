@@ -7,10 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from comprehensive.building.compilers import BuildError
+from comprehensive.building.commands import BuildError, Commands, Left
 from comprehensive.emit import LeafCode, leaf_code, runtime_include_dir
 from comprehensive.emit.outputs import Optimized
-from comprehensive.verification.commands import Commands, Left
 
 _ALLOTTED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.DOTALL)
 

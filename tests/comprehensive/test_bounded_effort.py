@@ -228,7 +228,7 @@ def test_leaves_whose_code_is_not_made_are_left_out(monkeypatch, tmp_path, endle
         )
     monkeypatch.setattr(leaf_files, "LEAST_MAKING", 0.0 if endless == 1 else 1e9)
     texts = leaf_files.LeafTexts(result.analyses, "sm_80")
-    kept = texts.in_time(result, time.monotonic())
+    kept = texts.in_time(result, 0.0)
     # The first leaf is made in any case; without any time for the others they are not even begun.
     expected = {1: 1, 2: 1, 3: 2, None: 3}[endless]
     assert [leaf.id for leaf in kept.schedules[0].leaves] == list(range(1, expected + 1))
@@ -280,7 +280,7 @@ def test_a_variant_without_code_is_left_out_and_its_leaf_stays(monkeypatch, faul
     monkeypatch.setattr(
         cuda, "leaf_code", lambda one, known: (fault if one.kernel.endswith("_v1") else code_of)(one, known)
     )
-    kept = leaf_files.LeafTexts(result.analyses, "sm_80").in_time(result, time.monotonic())
+    kept = leaf_files.LeafTexts(result.analyses, "sm_80").in_time(result, 0.0)
     (leaf,) = kept.schedules[0].leaves
     assert [(one.kernel, one.strategies) for one in leaf.variants] == [("input_k0_leaf1", ())]
     assert kept.complete == (fault is no_code)

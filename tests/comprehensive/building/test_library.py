@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import metafork
 from comprehensive.building import library
-from comprehensive.building.compilers import BuildError
+from comprehensive.building.commands import BuildError
 from comprehensive.cli import cli
 from metafork.ir.messages.source import Source
 

@@ -11,13 +11,16 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 
-from comprehensive.building.compilers import BuildError
 from comprehensive.signals import OutOfTimeError
 
 Left = Callable[[float], float]
 """How much time is left for all, if programs that run have taken so many seconds of the processors."""
 LOOKS = 0.1
 """Seconds between two looks at the time that is left to a compiler."""
+
+
+class BuildError(Exception):
+    """A compiler did not accept a file, or there is none; the message has the command and the first lines it said."""
 
 
 class Commands:
