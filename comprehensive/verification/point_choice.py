@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from comprehensive.verification.points import TOGETHER, Point, Points, Values
 
 MOST_VAST = 3
-"""Points of a variant that has only large ones."""
+"""Points of a variant that has only large ones: the smallest of eight times as many."""
 
 LEAST_LOOKED_AT = 100
 """So many parameter values are looked at, so that small ones alone do not fill the pool."""
@@ -54,7 +54,7 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
             if all(len(pool[key]) >= wanted for key in few):
                 break
     # Sizes that the text has may be large; a few such points say much less than many small ones, but not nothing.
-    for kind, most in (("full", 6 * wanted), ("vast", MOST_VAST)):
+    for kind, most in (("full", 6 * wanted), ("vast", 8 * MOST_VAST)):
         missing = {key for key, points in pool.items() if not points}
         for point in finder.parameter_points(tries, **{kind: True}) if missing else ():
             for found in _at(finder, point):
@@ -63,6 +63,11 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
                     pool[key].append(found)
             if all(len(pool[key]) >= most for key in missing):
                 break
+        if kind == "vast":
+            for key in missing:
+                by_size = sorted(pool[key], key=finder.size)
+                walkers = [point for point in by_size if point.walks]
+                pool[key] = [*walkers[:1], *(point for point in by_size if point not in walkers[:1])][:MOST_VAST]
     shares = {key: wanted if key in dynamic else min(wanted, MOST_OF_INSTANCE) for key in variants}
     return {key: _varied(points, shares[key]) for key, points in pool.items()}
 

@@ -212,7 +212,7 @@ class Points:
                 start = {name: int(value) for name, value in witnesses[number].items() if name in names}
                 candidate = {name: start.get(name, 1) for name in names}
             else:
-                candidate = self._candidate(number, full, large)
+                candidate = self._candidate(number, full, large, vast)
             key = tuple(candidate.values())
             if key in seen:
                 continue
@@ -221,9 +221,9 @@ class Points:
             if point is not None and self._small(point, FULL_BLOCK if full or vast else MOST_THREADS, vast):
                 yield point
 
-    def _candidate(self, number: int, full: bool, large: bool) -> Values:
+    def _candidate(self, number: int, full: bool, large: bool, vast: bool) -> Values:
         random = self._numbers
-        reach = (4, 8, len(SIZES), 4)[number % 4]
+        reach = len(SIZES) if vast else (4, 8, len(SIZES), 4)[number % 4]
         blocks = number % 4 != 3 if large else number % 8 == 7
         programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
         widened = random.choice(programs) if programs and number % 8 == 3 else None
@@ -327,10 +327,17 @@ class Points:
         if any(has_values(values, point) for values in self._static):
             most_elements, most_threads = INSTANCE_ELEMENTS, INSTANCE_THREADS
         return (
-            sum(_number(size, point) for size in self._sizes) <= most_elements
+            self._elements(point) <= most_elements
             and threads <= most_threads
             and threads * _number(self._grid, point) <= all_threads
         )
+
+    def _elements(self, point: Values) -> int:
+        return sum(_number(size, point) for size in self._sizes)
+
+    def size(self, point: Point) -> int:
+        """Return how many elements the arrays have at a point, all together."""
+        return self._elements(self.completed({**point.parameters}) or {})
 
     def _most_threads(self, point: Values) -> int:
         return max((_number(value, point) for value in self._threads), default=1)

@@ -13,7 +13,7 @@ from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
 from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Preprocessed
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.tokens import TokenKind
+from metafork.frontend.text.tokens import TokenKind, first_from
 from metafork.ir.messages.source import Span
 
 _OF_THE_DISPATCH = frozenset(
@@ -80,14 +80,14 @@ class FileChecks(Struct, frozen=True):
             if found is not None and (found[1] is None or int(found[1]) < schedules):
                 self.reporter.error("MF0313", span, f"`{name}` is a name that the generated code uses")
 
-    def schedules(self) -> list[int]:
-        """Return the tokens that begin a schedule: ``meta_schedule``, and macros with one in them."""
+    def schedules(self, span: Span) -> list[int]:
+        """Return the tokens of a span that begin a schedule: ``meta_schedule``, and macros with one in them."""
         tokens = self.preprocessed.tokens
         hiding = self.preprocessed.macros_with("meta_schedule")
         return [
             index
-            for index, token in enumerate(tokens)
-            if is_schedule_keyword(tokens, index) or (hiding and token.text in hiding)
+            for index in range(first_from(tokens, span.start), first_from(tokens, span.end))
+            if is_schedule_keyword(tokens, index) or (hiding and tokens[index].text in hiding)
         ]
 
     def hidden(self, bodies: Sequence[Span]) -> None:
@@ -141,9 +141,7 @@ class FileChecks(Struct, frozen=True):
             raise self.reporter.refuse(
                 "MF0006", conditional.opening, "the branches of this condition open and close different brackets"
             )
-        for token in (self.preprocessed.tokens[index] for index in self.schedules()):
-            if not span.start <= token.span.start < span.end:
-                continue
+        for token in (self.preprocessed.tokens[index] for index in self.schedules(span)):
             conditional = self.preprocessed.within_conditional(token.span)
             if conditional is not None:
                 self.reporter.error(

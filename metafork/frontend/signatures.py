@@ -53,7 +53,10 @@ def callers(
 
 
 class Signatures(Struct, frozen=True):
-    """Reads the declarations of one file's functions; ``returning`` are those that return an expression."""
+    """Reads the declarations of one file's functions; ``returning`` are those that return an expression.
+
+    ``words`` are the texts of all tokens of the file.
+    """
 
     source: Source
     grammar: Grammar
@@ -61,6 +64,7 @@ class Signatures(Struct, frozen=True):
     preprocessed: Preprocessed
     scope: FileScope
     returning: Mapping[str, Returning]
+    words: frozenset[str]
 
     def function(self, text: FunctionText) -> Function:
         """Return a function without schedules, as a static one where its declaration is not certain."""
@@ -94,7 +98,7 @@ class Signatures(Struct, frozen=True):
         tokens, scope = self.preprocessed.tokens, self.scope
         members: dict[tuple[str, ...], str] = {}
         promised = said_in_promises(self.preprocessed.directives)
-        taken = {token.text for token in (*tokens, *body)}
+        taken = {*self.words, *(token.text for token in body)}
         inside = (text.open_paren + 1, text.close_paren)
         pieces = split_commas(tokens, *inside)
         parameters: list[FunctionParameter] = []

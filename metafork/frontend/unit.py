@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -59,6 +58,7 @@ from metafork.frontend.text.tokens import (
     LineMap,
     Token,
     UnterminatedCommentError,
+    first_from,
     handlers,
     hull,
     match_brackets,
@@ -109,6 +109,7 @@ class UnitParser:
         self._headers = Headers(Path(source.name).parent, source.folders)
         self._assumptions: tuple[Assumption, ...] = ()
         self._preprocessed: Preprocessed | None = None
+        self._words = frozenset[str]()
         self._functions: list[Function] = []
         self._schedules: list[Schedule] = []
         self._transfers: list[Transfer] = []
@@ -147,6 +148,7 @@ class UnitParser:
         self._assumptions = preprocessed.assumptions
         self._preprocessed = preprocessed
         tokens = preprocessed.tokens
+        self._words = frozenset(token.text for token in tokens)
         checks = FileChecks(preprocessed, self._reporter)
         functions, outside = definitions(tokens, partners)
         checks.spelling()
@@ -154,7 +156,8 @@ class UnitParser:
         checks.taken()
         if not functions and self._reporter.failed:
             raise RefusedError  # it is no fragment
-        keywords = checks.schedules()
+        whole = self._lines.span(0, len(self._source.text))
+        keywords = checks.schedules(whole)
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
@@ -171,7 +174,7 @@ class UnitParser:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         scope = FileScope(preprocessed, self._grammar)
         if stray and not functions:
-            checks.directives(self._lines.span(0, len(self._source.text)))
+            checks.directives(whole)
             for included in preprocessed.included:
                 scope.add_header(included)
             self._fragment(preprocessed, scope)
@@ -180,7 +183,9 @@ class UnitParser:
         self._called = Functions(preprocessed, self._grammar, self._reporter, scope, functions)
         announcing = {tokens[one.name].text for one in holding}
         returning = returning_functions(preprocessed, functions, scope)
-        signatures = Signatures(self._source, self._grammar, self._reporter, preprocessed, scope, returning)
+        signatures = Signatures(
+            self._source, self._grammar, self._reporter, preprocessed, scope, returning, self._words
+        )
         self._callees = Callees(announcing, HostCallees(preprocessed, self._grammar, scope, functions).find)
         calling = callers(tokens, functions, holding)
         for definition in functions:
@@ -362,8 +367,8 @@ class UnitParser:
         host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
         host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
         # Our own say nothing about other functions.
-        ends = (token.span.end for token in preprocessed.tokens if token.text in ("}", ";"))
-        first = max((end for end in ends if end <= span.start), default=0)
+        before = preprocessed.tokens[: first_from(preprocessed.tokens, span.start)]
+        first = next((token.span.end for token in reversed(before) if token.text in ("}", ";")), 0)
         pragmas = (
             one.rest
             for one in preprocessed.directives
@@ -462,7 +467,7 @@ class UnitParser:
         spoken: frozenset[str] | None = None
         if self._reassociate:
             macros = preprocessed.macros_within(host.body.span)
-            spoken = frozenset([*(token.text for token in preprocessed.tokens), *macros])
+            spoken = self._words.union(macros)
         for site in at:
             number = len(self._schedules)
             words = site.statement.static_words
@@ -503,11 +508,10 @@ class UnitParser:
                     Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=last)
                 )
         if not self._reporter.failed:
-            starts = [token.span.start for token in preprocessed.tokens]
             pragmas = [one.span for one in preprocessed.directives if one.word == "pragma"]
             pragmas += [span for span, _ in host.body.pragmas]
-            places = [bisect_left(starts, span.end) for span in pragmas]
-            fixed = {starts[place] for place in places if place < len(starts)}
+            behind = [first_from(preprocessed.tokens, span.end) for span in pragmas]
+            fixed = {one.span.start for at in behind for one in preprocessed.tokens[at : at + 1]}
             self._transfers.extend(transfers(host, sites, programs, fixed))
 
     def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:

@@ -11,11 +11,13 @@ import pytest
 
 from tests.end_to_end.commands import METAFORK, run
 from tests.end_to_end.construct_cases import CASES
+from tests.runtime.compiling import CALLED
 
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <string.h>\n"
 )
+ASAN = ("-fsanitize=address", *CALLED)
 DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,12 +96,12 @@ def programs(tmp_path_factory):
     (folder / "driver.c").write_text(driver())
     chosen = ("--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching", "--reassociate")
     run(METAFORK, "optimize", "cases.mf", *chosen, cwd=folder)
-    c = ("gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", "-fsanitize=address", "-I.", "-Icases.out/include")
+    c = ("gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *ASAN, "-I.", "-Icases.out/include")
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
-    cxx = ("g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", "-fsanitize=address", *c[6:])
+    cxx = ("g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *c[5:])
     run(*cxx, "-w", "-c", "cases.out/cases.cu", "-o", "device.o", cwd=folder)
     run(*c, "-c", "driver.c", "-o", "driver.o", cwd=folder)
-    run("g++", "-fsanitize=address", "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)
+    run("g++", *ASAN, "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)
     serial = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_block(...)=", "-Dmeta_reduction(...)=", "-Dcache(...)=")
     run(*c, *serial, "-x", "c", "cases.mf", "driver.c", "-lm", "-o", "theirs", cwd=folder)
     return folder

@@ -18,7 +18,7 @@ from tests.end_to_end.pointer_cases import POINTERS
 from tests.end_to_end.solver_cases import SOLVERS
 from tests.end_to_end.transfer_cases import CASES as SINGLE
 from tests.end_to_end.transfer_cases import HEAD, schedule
-from tests.runtime.compiling import INCLUDE, needs_nvcc
+from tests.runtime.compiling import HEAP_ALONE, INCLUDE, needs_nvcc
 
 CASES = SINGLE | SOLVERS | POINTERS
 STANDIN = Path(__file__).parents[1] / "comprehensive" / "emit" / "targets"
@@ -109,7 +109,7 @@ def programs(tmp_path_factory):
     run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
     (folder / "driver.c").write_text(driver())
     own = ["-I.", "-Icases.out/include"]
-    sanitize = ["-fsanitize=address"]
+    sanitize = ["-fsanitize=address", *HEAP_ALONE]
     c = ["gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *sanitize, *own]
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
     cxx = ["g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *sanitize, *own]
@@ -243,6 +243,7 @@ def test_the_drop_in_is_the_serial_elision_however_late_copies_and_kernels_are(l
 
 @pytest.mark.parametrize("deaf", ["streams", "host"])
 @pytest.mark.parametrize("name", HOST_WAITS)
+@pytest.mark.slow
 def test_waits_that_do_nothing_are_seen(late, name, deaf):
     """Where events do not keep the order, results are wrong, or memory is freed that is in use."""
     number = list(CASES).index(name)

@@ -9,6 +9,7 @@ import re
 import pytest
 
 from tests.end_to_end.commands import METAFORK, run
+from tests.runtime.compiling import HEAP_ALONE
 
 MOVE = "meta_schedule { meta_for (int i = 0; i < d; i++) meta_for (int j = 0; j < B; j++) BODY }"
 
@@ -258,7 +259,7 @@ def programs(tmp_path_factory):
     run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
     (folder / "driver.c").write_text(driver(len(CASES)))
     own = ["-I.", "-Icases.out/include", "-DGIVEN=__attribute__((cleanup(count)))"]
-    sanitize = ["-fsanitize=address"]
+    sanitize = ["-fsanitize=address", *HEAP_ALONE]
     c = ["gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *sanitize, *own]
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
     cxx = ["g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *sanitize, *own]

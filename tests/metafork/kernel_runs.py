@@ -21,6 +21,7 @@ from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.printing.expressions import expression
 from strategies.caching import with_cached_arrays
+from tests.runtime.compiling import CALLED
 
 INCLUDE = Path(__file__).parents[2] / "metafork" / "runtime" / "include"
 TRAP = "-fsanitize-undefined-trap-on-error"
@@ -102,7 +103,7 @@ def build(cases: Sequence[Case], directory: Path, flags: Sequence[str] = (), und
     (directory / "kernels.cu").write_text("\n".join(kernels))
     (directory / "serial.c").write_text("\n".join(serial))
     (directory / "main.c").write_text("\n".join([_MAIN_HEAD, *mains, _MAIN]))
-    sanitize = ("-fsanitize=address,undefined", undefined, "-fno-omit-frame-pointer")
+    sanitize = ("-fsanitize=address,undefined", undefined, "-fno-omit-frame-pointer", *CALLED)
     common = (*sanitize, "-O0", "-ffp-contract=off", f"-I{INCLUDE}", f"-I{SUPPORT_DIRECTORY}", "-w", *flags)
     steps = [
         ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU", "-DMETAFORK_CHECK", *common, "-c", "kernels.cu"),

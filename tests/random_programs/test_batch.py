@@ -42,7 +42,7 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
     [
         ("pointers", 60001),
         ("sums", 12004),
-        ("strips", 16001),
+        ("strips", 16000),
         ("elements", 34),
         ("everyday", 70017),
         ("everyday", 70022),

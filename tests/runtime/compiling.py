@@ -13,7 +13,11 @@ import metafork
 CMAKE = shutil.which("cmake", path=Path(sys.executable).parent) or shutil.which("cmake")
 INCLUDE = Path(metafork.__file__).resolve().parent / "runtime" / "include"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+CALLED = ("--param", "asan-instrumentation-with-call-threshold=0")
+"""AddressSanitizer calls what checks an access: programs compile in two thirds of the time, and run slower."""
+HEAP_ALONE = (*CALLED, "--param", "asan-globals=0", "--param", "asan-stack=0")
+"""Only what malloc has given is watched, for programs whose arrays all are: they compile in half of the time."""
+SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *CALLED)
 CPLUSPLUS = ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU")
 C = ("gcc", "-std=gnu11")
 

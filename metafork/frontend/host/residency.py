@@ -27,7 +27,7 @@ from metafork.frontend.host.pointer_values import lead_to_arrays
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.preprocessing.preprocessor import Directive
-from metafork.frontend.text.tokens import Token
+from metafork.frontend.text.tokens import Token, first_from
 from metafork.ir.messages.source import Span
 from metafork.ir.translation_unit import HostAccess, HostAccesses, HostArray, HostPlace
 
@@ -83,7 +83,7 @@ class _Text:
     """The tokens of a function's body as they are written, and which brackets they stand in."""
 
     def __init__(self, tokens: Sequence[Token], body: syntax.Block, pragmas: Sequence[tuple[Span, str]]) -> None:
-        inner = [one for one in tokens if _within(one.span, body.span)]
+        inner = tokens[first_from(tokens, body.span.start) : first_from(tokens, body.span.end)]
         if inner and inner[0].text == "{" and inner[0].span.start == body.span.start:
             inner = inner[1:-1]
         self._pragmas = sorted(pragmas)

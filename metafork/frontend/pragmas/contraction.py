@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from metafork.frontend.text.preprocessing.preprocessor import Directive
-from metafork.frontend.text.tokens import Token
+from metafork.frontend.text.tokens import Token, first_from
 from metafork.ir.messages.source import Span
 
 _STATES = {"ON": True, "OFF": False, "DEFAULT": None}
@@ -35,9 +35,8 @@ def contraction_at(directives: Iterable[Directive], tokens: Sequence[Token], sch
 def _still_holds(since: int, at: int, tokens: Sequence[Token]) -> bool:
     """Say whether no block that was open at one place was left before another."""
     depth = 0
-    for token in tokens:
-        if since <= token.span.start < at:
-            depth += (token.text == "{") - (token.text == "}")
-            if depth < 0:
-                return False
+    for token in tokens[first_from(tokens, since) : first_from(tokens, at)]:
+        depth += (token.text == "{") - (token.text == "}")
+        if depth < 0:
+            return False
     return True

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.tokens import Token
+from metafork.frontend.text.tokens import Token, end_before
 from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.mapping import Layout, Mapping
 from metafork.ir.messages.source import Span
@@ -38,7 +38,7 @@ def pragma_before(
 ) -> Directive | None:
     """Return the last ``#pragma metafork word`` that stands right in front of one of some places, without a token."""
     for start in (place.start for place in places if place is not None):
-        last = max((token.span.end for token in tokens if token.span.start < start), default=0)
+        last = end_before(tokens, start)
         for directive in reversed(list(directives)):
             stands = directive.word == "pragma" and last <= directive.span.start < start
             if stands and re.match(rf"metafork\s+{word}\b", directive.rest):

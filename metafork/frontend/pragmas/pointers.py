@@ -29,7 +29,7 @@ from metafork.frontend.text.clauses.keywords import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, match_brackets, tokenize
+from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, end_before, match_brackets, tokenize
 from metafork.ir.messages.source import Span
 
 
@@ -57,7 +57,7 @@ def promised_extents(
     These are extents of its parameters, which are its ``variables``, and what is said of others.  ``expand`` expands
     the macros in tokens; ``members`` are those of structures that are parameters.
     """
-    last = max((token.span.end for token in tokens if token.span.start < whole.start), default=0)
+    last = end_before(tokens, whole.start)
     found: dict[str, syntax.Expression] = {}
     others: list[Promise] = []
     for directive in directives:

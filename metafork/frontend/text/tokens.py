@@ -7,7 +7,7 @@ preprocessing directive is one token, and what is no token of C is a ``STRAY``, 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from enum import Enum
 
@@ -59,6 +59,17 @@ def hull(*spans: Span) -> Span:
     first = min(spans, key=lambda span: span.start)
     last = max(spans, key=lambda span: span.end)
     return Span(first.line, first.column, last.end_line, last.end_column, first.start, last.end)
+
+
+def first_from(tokens: Sequence[Token], offset: int) -> int:
+    """Return the index of the first token of a file, in the order of the text, that begins at an offset or behind."""
+    return bisect_left(tokens, offset, key=lambda token: token.span.start)
+
+
+def end_before(tokens: Sequence[Token], offset: int) -> int:
+    """Return where the last token ends that begins before an offset; 0 if none does."""
+    index = first_from(tokens, offset)
+    return tokens[index - 1].span.end if index else 0
 
 
 _SPLICE = re.compile(r"\\[ \t\f\v]*\r?\n")  # gcc and clang take blanks behind the backslash, with a warning

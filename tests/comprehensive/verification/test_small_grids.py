@@ -53,8 +53,11 @@ def test_grids_of_scalars_that_a_strategy_defined_are_walked():
     (tree,) = result.schedules
     own = keys(tree, lambda one: len(one.version.program.derived) > len(tree.program.derived))
     assert own
-    points = chosen_points(Points(tree), 12, 3000)
+    finder = Points(tree)
+    points = chosen_points(finder, 12, 3000)
     assert all(any(point.walks for point in points[key]) for key in own)
+    # Where a variant has only large points, it has the smallest of them: n*n*n steps stay in the millions.
+    assert all(finder.size(point) < 400_000 for key in points for point in points[key])
 
 
 def test_a_variant_that_only_full_blocks_reach_has_points():
