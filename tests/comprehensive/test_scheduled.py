@@ -55,6 +55,7 @@ def test_the_proof_compares_with_the_program_as_it_is_written():
     assert tree.written.body == optimize(SUMS.replace("PRAGMA", "")).schedules[0].program.body
 
 
+@pytest.mark.slow
 def test_it_is_verified():
     report = verify(
         optimize(text("tile(u, 4, strided, peel); tile(i, 2)")), options=Options(points=8, optimization="-O0")

@@ -168,6 +168,7 @@ def test_the_pragma_does_what_the_option_does():
         assert ("fmaf(" in by_option[name], "fmaf(" in plain[name]) == (True, False)
 
 
+@pytest.mark.slow
 def test_verify_holds_leaves_against_the_fused_program():
     options = Options(points=3, races=False, optimization="-O0", dataflow_seconds=0)
     found = verify(TEXT, fma=True, counters=["threads_per_block"], strategies=["cse1"], options=options, machine="all")

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.sampling import sampled
-
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES = sorted(path.name.removesuffix("_main.c") for path in EXAMPLES.glob("*_main.c"))
 METAFORK = Path(sys.executable).with_name("metafork")
@@ -26,7 +24,8 @@ def test_every_example_has_a_host():
     assert {path.stem for path in EXAMPLES.glob("*.mf")} == set(NAMES)
 
 
-@pytest.mark.parametrize("name", sampled(NAMES, ("center",)))
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_host_on_the_cpu_build(name, tmp_path):
     output = run("make", "-C", EXAMPLES, f"run-{name}", f"METAFORK={METAFORK}", f"BUILD={tmp_path}")
     assert "DIFFERS" not in output

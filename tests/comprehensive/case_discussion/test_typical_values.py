@@ -100,6 +100,7 @@ def test_nobody_is_given_instances_unasked_by_the_library():
     assert not any(leaf.instances for leaf in optimize(LINE, **QUICK).schedules[0].leaves)
 
 
+@pytest.mark.slow
 def test_instances_for_typical_values_are_verified():
     options = Options(points=2, optimization="-O0", races=False, dataflow_seconds=0)
     found = verify(LINE, static="auto", options=options, **QUICK, machine="all")

@@ -43,6 +43,7 @@ def built(directory, find, *settings):
     assert "metafork: blend_k0 leaf 1 " in done.stderr
 
 
+@pytest.mark.slow
 def test_fetch_content(package, tmp_path):
     find = (
         f'include(FetchContent)\nFetchContent_Declare(blend SOURCE_DIR "{package}")\nFetchContent_MakeAvailable(blend)'

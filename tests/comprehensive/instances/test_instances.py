@@ -222,6 +222,7 @@ def misled(variant):
     return replace(code, text=text)
 
 
+@pytest.mark.slow
 def test_what_an_instance_is_told_of_its_blocks_is_checked(shift):
     failures = verify(shift, options=replace(OPTIONS, races=False), code_of=misled).failures
     assert failures
@@ -263,6 +264,7 @@ def test_a_local_of_the_same_name_stays():
 
 
 @needs_nvcc
+@pytest.mark.slow
 def test_nvcc_takes_instances(shift, tmp_path):
     write_outputs(shift, tmp_path)
     flags = ["-arch=sm_80", "-fmad=false", "-Xptxas=-v", f"-I{tmp_path}", f"-I{tmp_path}/include"]

@@ -161,6 +161,7 @@ def test_a_wrong_guard(guarded):
     assert any(f.check == "code" and "heap-buffer-overflow" in f.message for f in found)
 
 
+@pytest.mark.slow
 def test_an_element_dropped_at_a_partial_block(guarded):
     """Only whole blocks are stored."""
 

@@ -113,6 +113,7 @@ def test_arrays_of_a_block_are_checked_too(together):
     assert any("at t[u + j - 1]" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_what_the_compiler_does_not_accept_is_a_note_and_the_points_run(monkeypatch):
     monkeypatch.setattr("comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
     found = verified(ASSERTED, races=False)
@@ -229,6 +230,7 @@ def test_a_leaf_of_a_function_that_no_driver_calls_is_not_verified(tmp_path):
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.slow
 def test_leaves_that_ran_are_verified(tmp_path):
     told = ran(tmp_path, ALWAYS)
     assert told.exit_code == 0

@@ -132,6 +132,7 @@ def test_runners_that_cannot_be_are_mistakes_of_usage(tmp_path, words, told):
     assert told in done.output
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_device_is_told(tmp_path, monkeypatch):
     told = verified(tmp_path, monkeypatch, nvcc=NO_DEVICE)
     assert told.exit_code == 1

@@ -108,6 +108,7 @@ def test_pictures_are_svg_with_every_stage(name):
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed: the CUDA text is not compiled by it")
+@pytest.mark.slow
 def test_nvcc_accepts_the_kernels(tmp_path):
     text = ""
     for name, constants in (("crc", {"s": 5}), ("stencil2d", {}), ("polynomial_shared", {})):

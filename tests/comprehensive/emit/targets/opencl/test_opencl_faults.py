@@ -151,6 +151,7 @@ def test_no_library_and_no_device(smooth, opencl, tmp_path):
     assert "no OpenCL library or no device; METAFORK_STRICT is set" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_not_built(smooth, opencl, tmp_path):
     """The log of the compiler is shown once a kernel; the serial code runs where no leaf is left."""
     for name in ("smooth.h", "smooth_generation.h", "smooth_host.c", "smooth_opencl.c"):

@@ -219,6 +219,7 @@ int main(void) {
     assert (len(calls.ran), calls.names.count("clCreateContext")) == (2, 1)
 
 
+@pytest.mark.slow
 def test_columns_are_copied_as_such(opencl, tmp_path):
     one = program(COLUMNS, "columns.mf", tmp_path, OPENCL, counters=("threads_per_block",), strategies=())
     done, said, calls = one.compare(opencl, "columns", [("", {"n": 9, "B": 4})], METAFORK_TRACE="2")

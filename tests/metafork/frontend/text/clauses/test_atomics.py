@@ -113,7 +113,7 @@ def plain(leaf):
 
 
 @pytest.mark.parametrize(("code", "races"), [(plain_code, False), (plain, True)], ids=["atomic", "plain"])
-@pytest.mark.sampled(1)
+@pytest.mark.slow
 def test_verify_knows_that_atomic_updates_of_one_kind_do_not_race(code, races):
     options = Options(points=2, jobs=1, dataflow_seconds=0, optimization="-O0")
     found = verify(OWN, counters=("shared_memory",), strategies=(), options=options, code_of=code, machine="all")
