@@ -3,12 +3,15 @@
 import os
 import signal
 import time
+from pathlib import Path
 from zlib import crc32
 
 import pytest
 from hypothesis import settings
 
 os.environ.setdefault("METAFORK_VERIFY", "1")
+# What the tool keeps for later runs is kept from one run of the tests to the next, and apart from the user's own.
+os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / "build" / "tests" / "cache")
 
 # A shell starts what runs in the background with interrupts ignored, and children inherit that: tests that interrupt
 # their children would wait in vain.

@@ -22,6 +22,10 @@ def compiler(variable: str, otherwise: str) -> tuple[str, ...]:
     return tuple(shlex.split(os.environ.get(variable) or otherwise))
 
 
+APART = "-DMETAFORK_RUNTIME_APART"
+"""What files of kernels are compiled with that are linked with the object of the runtime."""
+
+
 class Toolchain(Struct, frozen=True):
     """The commands that compile the file of kernels and C, and that link; ``cpu`` says that kernels run on the CPU."""
 
@@ -33,13 +37,17 @@ class Toolchain(Struct, frozen=True):
     @property
     def identity(self) -> tuple[str, ...]:
         """What a library that was built earlier must have been built with: commands, and the files behind them."""
-        found = [*self.device, *self.host, *self.link]
-        for command in (self.device, self.host, self.link):
-            place = shutil.which(command[0])
-            if place is not None:
-                state = Path(place).resolve().stat()
-                found.append(f"{place} {state.st_size} {state.st_mtime_ns}")
-        return tuple(found)
+        commands = (self.device, self.host, self.link)
+        return tuple(word for command in commands for word in (*command, *identity_of(command)))
+
+
+def identity_of(command: Sequence[str]) -> tuple[str, ...]:
+    """Return what tells the file behind a command from another one of that name."""
+    place = shutil.which(command[0])
+    if place is None:
+        return ()
+    state = Path(place).resolve().stat()
+    return (f"{place} {state.st_size} {state.st_mtime_ns}",)
 
 
 def toolchain(cpu: bool | None = None) -> Toolchain:
@@ -71,15 +79,22 @@ def has_gpu() -> bool:
 
 
 def make_library(
-    tools: Toolchain, directory: Path, name: str, output: Path, flags: Sequence[str] = (), *, static: bool = False
+    tools: Toolchain,
+    directory: Path,
+    name: str,
+    runtime: str,
+    output: Path,
+    flags: Sequence[str] = (),
+    *,
+    static: bool = False,
 ) -> None:
-    """Compile ``NAME.cu`` and ``NAME_host.c`` of a directory, and link them as ``output``.
+    """Compile ``NAME.cu`` and ``NAME_host.c`` of a directory, and link them with the object of the runtime.
 
     ``flags`` are those that the input's own C needs.  Raises ``BuildError``.
     """
     include = ("-I.", "-Iinclude")
-    objects = (f"{name}.o", f"{name}_host.o")
-    kernels = (*tools.device, *include, "-c", f"{name}.cu", "-o", objects[0])
+    objects = (f"{name}.o", f"{name}_host.o", runtime)
+    kernels = (*tools.device, APART, *include, "-c", f"{name}.cu", "-o", objects[0])
     host = (*tools.host, *flags, *include, "-c", f"{name}_host.c", "-o", objects[1])
     archive = ("ar", "rcs", str(output), *objects)
     link = (*tools.link, "-shared", *objects, "-o", str(output), "-lm")

@@ -18,7 +18,9 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
+from comprehensive.building.commands import Commands
 from comprehensive.building.compilers import Toolchain, make_library, toolchain
+from comprehensive.building.runtime_object import runtime_object
 from comprehensive.emit import rendered_files, write_files
 from comprehensive.emit.outputs import make_rule
 from comprehensive.emit.own_files import see_that_all_are_ours
@@ -72,7 +74,8 @@ def _made(result: Result, tools: Toolchain, folder: Path, *, static: bool = Fals
     source = result.unit.source
     places = [*map(Path, source.folders), *([Path(source.name).parent] if result.unit.headers else [])]
     own = [*(f"-D{one}" for one in source.definitions), *(f"-I{one.resolve()}" for one in places)]
-    make_library(tools, folder, result.unit.name, folder / LIBRARY, own, static=static)
+    runtime = runtime_object(Commands(folder), tools.device)
+    make_library(tools, folder, result.unit.name, runtime, folder / LIBRARY, own, static=static)
     return files
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from comprehensive.emit.cmake_file import cmake_file
-from comprehensive.emit.device_file import Codes, device_file
+from comprehensive.emit.device_file import RUNTIME, Codes, device_file, runtime_file
 from comprehensive.emit.generation import (
     header_name,
     header_text,
@@ -95,6 +95,7 @@ def rendered_files(
         generation = number_of({**texts, **headers})
     files = {path: marked(text, path, name, generation) for path, text in texts.items()}
     files[header_name(name)] = header_text(name, generation)
+    files[target.device_name(RUNTIME)] = runtime_file(target)
     files["CMakeLists.txt"] = cmake_file(
         name, generation, target.package(name, allow_fma=allow_fma), _own_folders(unit, directory)
     )

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from comprehensive.building.commands import BuildError, Commands, Left
-from comprehensive.building.compilers import compiler
+from comprehensive.building.compilers import APART, compiler
+from comprehensive.building.runtime_object import runtime_object
 from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
 from comprehensive.emit.outputs import Optimized
 from comprehensive.tree.schedule_tree import Variant
@@ -102,6 +103,12 @@ class Run(Struct, frozen=True):
     late: bool = False
 
 
+def _cxx(*flags: str) -> tuple[str, ...]:
+    """Return the command that compiles kernels and the runtime, without its files."""
+    own = (*COMMON, *CPU, *LIBRARY, *flags, f"-I{runtime_include_dir()}")
+    return (*compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *own)
+
+
 class Build:
     """A directory with the programs of one result; ``jobs`` compilers run at a time.
 
@@ -157,16 +164,18 @@ class Build:
             init = self.init_object(kind, sanitizers)
             unless = () if contract else ("-DMETAFORK_NO_CONTRACT",)
             references = (*ELISION_FLAGS, f"-Dmain={SERIAL_PREFIX}main")
-            kernels = (f"{self.result.unit.name}.cu", (self.optimization,)) if sanitizers else ("metafork_race.cu", ())
+            kernels = f"{self.result.unit.name}.cu" if sanitizers else "metafork_race.cu"
+            flags = (self.optimization, *sanitizers) if sanitizers else ()
             compiling += [
-                self._cxx(kernels[0], f"kernels_{kind}.o", (*kernels[1], *sanitizers)),
+                (*_cxx(*flags), APART, "-I.", "-c", kernels, "-o", f"kernels_{kind}.o"),
                 self._cc(self._host, f"host_{kind}.o", sanitizers, (f"-Dmain={HOST_PREFIX}main",)),
                 self._cc("metafork_reference.c", f"reference_{kind}.o", sanitizers, references),
                 *(self._cc(f"{name}.c", f"{name}_{kind}.o", sanitizers, unless) for name in self.drivers),
             ]
             # What the file defines beside its schedules' functions exists twice now: the reference's is its own.
             hiding.append(("objcopy", "-w", f"--keep-global-symbol={SERIAL_PREFIX}*", f"reference_{kind}.o"))
-            objects = (f"kernels_{kind}.o", f"host_{kind}.o", f"reference_{kind}.o", *contract, *init)
+            runtime = runtime_object(self.commands, _cxx(*flags))
+            objects = (f"kernels_{kind}.o", runtime, f"host_{kind}.o", f"reference_{kind}.o", *contract, *init)
             linking += [
                 (*compiler("CXX", "g++"), *sanitizers, f"{name}_{kind}.o", *objects, "-lm", "-o", f"{name}_{kind}")
                 for name in self.drivers
@@ -221,10 +230,6 @@ class Build:
                 yield from runs_of([f"{program}_talking"], [line], seconds)
             else:
                 yield run
-
-    def _cxx(self, source: str, target: str, more: Sequence[str] = ()) -> tuple[str, ...]:
-        flags = (*COMMON, *CPU, *LIBRARY, *more, f"-I{runtime_include_dir()}", "-I.")
-        return (*compiler("CXX", "g++"), "-std=c++17", "-x", "c++", *flags, "-c", source, "-o", target)
 
     def _cc(self, source: str, target: str, more: Sequence[str] = (), defines: Sequence[str] = ()) -> tuple[str, ...]:
         return self.compiling_c(source, target, (*CPU, *more, *defines), ("-I.",))

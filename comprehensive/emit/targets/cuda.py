@@ -44,8 +44,8 @@ option(METAFORK_CPU "Run kernels on the CPU" ${metafork_cpu_default})
 option(METAFORK_CHECK "Check every access to shared memory (CPU build)" OFF)
 
 if(METAFORK_CPU)
-  add_library(${metafork_target} STATIC @NAME@.cu @NAME@_host.c)
-  set_source_files_properties(@NAME@.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
+  add_library(${metafork_target} STATIC @NAME@.cu metafork_runtime.cu @NAME@_host.c)
+  set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
   target_compile_definitions(${metafork_target} PRIVATE METAFORK_CPU)
   if(METAFORK_CHECK)
     target_compile_definitions(${metafork_target} PRIVATE METAFORK_CHECK)
@@ -58,13 +58,14 @@ else()
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
-  add_library(${metafork_target} STATIC @NAME@.cu @NAME@_host.c)
-  set_source_files_properties(@NAME@.cu PROPERTIES LANGUAGE CUDA)
+  add_library(${metafork_target} STATIC @NAME@.cu metafork_runtime.cu @NAME@_host.c)
+  set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CUDA)
 @FMAD@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
   target_link_libraries(${metafork_target} PUBLIC CUDA::cudart)
   set(metafork_libraries "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -lstdc++")
 endif()
+set_property(SOURCE @NAME@.cu APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
 """
 
 _FMAD = """\
@@ -91,8 +92,9 @@ class Cuda(Struct, frozen=True):
     name: str = "cuda"
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
-        "arrays.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "exact.h", "host.h", "launch.h",
-        "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h", "target_cuda.h",
+        "arrays.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "host.h",
+        "launch.h", "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h",
+        "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: str | None = None

@@ -27,13 +27,14 @@ def made(tmp_path, monkeypatch):
     """The libraries that are made from now on, by a compiler that writes two words; the user's cache is empty."""
     found = []
 
-    def make(tools, folder, name, output, flags=(), *, static=False):
+    def make(tools, folder, name, runtime, output, flags=(), *, static=False):
         assert (folder / f"{name}.cu").exists()
         output.write_bytes(b"a library")
         found.append(output)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(library, "make_library", make)
+    monkeypatch.setattr(library, "runtime_object", lambda commands, compiling: "runtime.o")
     return found
 
 
@@ -86,7 +87,10 @@ def test_a_cache_that_cannot_be_written_is_done_without(made, tmp_path):
 
 @pytest.mark.parametrize(
     ("compiler", "message"),
-    [("no-such-compiler", "no-such-compiler is not installed"), ("false", r"false -std=c\+\+17 .* -c input.cu")],
+    [
+        ("no-such-compiler", "no-such-compiler is not installed"),
+        ("false", r"false -std=c\+\+17 .* -c metafork_runtime_\w+.cu"),
+    ],
 )
 def test_a_compiler_that_fails_is_said_with_its_command(tmp_path, monkeypatch, compiler, message):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

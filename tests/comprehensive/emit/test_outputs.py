@@ -39,6 +39,7 @@ def test_the_depfile_names_outputs_and_source(tmp_path):
     assert {path.name for path in out.iterdir()} == {
         "CMakeLists.txt",
         "blend.cu",
+        "metafork_runtime.cu",
         "blend.h",
         "blend_generation.h",
         "blend_host.c",

@@ -10,7 +10,7 @@ from comprehensive.cli import cli
 PROGRAM = "void smooth(int n, float y[n])\n{\n"
 PROGRAM += "  meta_schedule meta_block(8) { meta_for (int i = 0; i < n; i++) y[i] = 1; }\n}\n"
 NAMES = "CMakeLists.txt report.md report.html smooth.h smooth.cu smooth_host.c smooth_generation.h smooth.tree.json"
-NAMES += " smooth.tree.dot smooth.tree.svg rule.d"
+NAMES += " metafork_runtime.cu smooth.tree.dot smooth.tree.svg rule.d"
 
 
 def optimized(*words):

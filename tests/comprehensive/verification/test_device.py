@@ -140,7 +140,7 @@ def test_a_machine_without_a_device_is_told(tmp_path, monkeypatch):
 
 
 def test_that_is_what_the_runtime_says():
-    assert f'"{NO_DEVICE_SAID}: ' in (INCLUDE / "metafork" / "dispatch.h").read_text()
+    assert f'"{NO_DEVICE_SAID}: ' in (INCLUDE / "metafork" / "dispatching.h").read_text()
 
 
 def test_a_missing_nvcc_is_told(tmp_path, monkeypatch):

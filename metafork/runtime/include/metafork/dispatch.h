@@ -7,9 +7,7 @@
 #define METAFORK_DISPATCH_H
 
 #include "metafork/exact.h"
-#include "metafork/residents.h"
-
-#include <stdarg.h>
+#include "metafork/launch.h"
 
 /* ---- choosing a leaf ---- */
 
@@ -78,121 +76,6 @@ typedef struct metafork_schedule {
     int doubt; /* where the value at this place is not 0, they are not known; -1: there is none */
 } metafork_schedule;
 
-typedef enum metafork_reason {
-    METAFORK_SAY_LEAF = 1,
-    METAFORK_SAY_START = 2,
-    METAFORK_SAY_OVERLAP = 4,
-    METAFORK_SAY_ERROR = 8,
-    METAFORK_SAY_SIZE = 16,
-    METAFORK_SAY_NULL = 32
-} metafork_reason;
-
-/* Say why the serial code runs, once a reason; abort in strict mode. */
-__attribute__((format(printf, 3, 4), unused)) static void metafork_serial(const metafork_schedule *schedule, metafork_reason reason,
-                                                                        const char *format, ...) {
-    const bool strict = metafork_enabled("METAFORK_STRICT");
-    const bool said = (__atomic_fetch_or(schedule->said, (int)reason, __ATOMIC_RELAXED) & (int)reason) != 0;
-    if (said && !strict && !metafork_enabled("METAFORK_TRACE")) return;
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "metafork: %s: ", schedule->name);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, strict ? "; METAFORK_STRICT is set\n" : "; the serial code runs\n");
-    va_end(arguments);
-}
-
-typedef char metafork_digits[48];
-
-/* A value as text, which lies in `digits`. */
-__attribute__((unused)) static const char *metafork_number_text(metafork_polynomial polynomial, const int64_t *values, metafork_digits digits) {
-    metafork_int128 value;
-    if (!metafork_value_small(polynomial, values, &value)) return metafork_sign(polynomial, values) < 0 ? "minus about 2^126 or more" : "about 2^126 or more";
-    size_t at = sizeof(metafork_digits) - 1;
-    metafork_uint128 size = value < 0 ? -(metafork_uint128)value : (metafork_uint128)value;
-    digits[at] = '\0';
-    do {
-        digits[--at] = (char)('0' + (int)(size % 10));
-        size /= 10;
-    } while (size != 0);
-    if (value < 0) digits[--at] = '-';
-    return digits + at;
-}
-
-/* One line of an explanation, at once, as other threads may write too: `  leaf 1: 2*s*B + 2 <= Z is violated: 8194 <= 4096`. */
-__attribute__((unused)) static void metafork_print_violation(const char *where, const metafork_condition *condition, int64_t measured,
-                                                            const int64_t *values) {
-    static const char *const relations[] = {"<=", "<", "=="};
-    metafork_digits left, right, compiled;
-    if (measured >= 0) snprintf(compiled, sizeof compiled, "%lld (as compiled)", (long long)measured);
-    fprintf(stderr, "metafork:   %s: %s is violated: %s %s %s\n", where, condition->text,
-            measured >= 0 ? compiled : metafork_number_text(condition->left, values, left), relations[condition->relation],
-            metafork_number_text(condition->right, values, right));
-}
-
-/* What the compiler used in place of a counter's estimate, or -1. */
-static inline int64_t metafork_measured(const metafork_limit *limit, const metafork_shape *shape, int64_t warp_size) {
-    if (warp_size < 1) warp_size = 32; /* a machine of the user's own that leaves it out */
-    if (shape->registers < 0 || limit->measure == METAFORK_ESTIMATED) return -1;
-    if (limit->measure == METAFORK_REGISTERS_PER_THREAD) return shape->registers;
-    const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
-    return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
-}
-
-/* Whether the conditions of a variant hold; explains the first that does not as one of `where` (NULL: says nothing). */
-static inline bool metafork_admitted(const metafork_variant *variant, const int64_t *values, const char *where) {
-    for (int i = 0; i < variant->condition_count; i++)
-        if (!metafork_holds(&variant->conditions[i], values)) {
-            /* Other values than those that it is compiled for are no reason worth a line. */
-            if (variant->conditions[i].relation != METAFORK_EQUAL && where != NULL)
-                metafork_print_violation(where, &variant->conditions[i], -1, values);
-            return false;
-        }
-    return true;
-}
-
-/* Whether a variant is within the limits of the machine; explains those that do not hold in the same way. */
-__attribute__((unused)) static bool metafork_within_limits(const metafork_variant *variant, const metafork_shape *shape, const int64_t *values,
-                                                          int64_t warp_size, const char *where) {
-    bool within = true;
-    for (int i = 0; i < variant->limit_count; i++) {
-        const metafork_limit *limit = &variant->limits[i];
-        const int64_t measured = metafork_measured(limit, shape, warp_size);
-        bool holds;
-        if (measured >= 0) {
-            int failed = 0;
-            const int64_t most = metafork_value(limit->condition.right, 1, values, &failed);
-            holds = failed ? metafork_sign(limit->condition.right, values) > 0 : measured <= most;
-        } else {
-            holds = metafork_holds(&limit->condition, values) != 0;
-        }
-        if (!holds && where != NULL) metafork_print_violation(where, &limit->condition, measured, values);
-        within = within && holds;
-    }
-    return within;
-}
-
-/* The number of the first variant of a leaf that its estimates admit, 0 for none. */
-__attribute__((unused)) static int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values) {
-    metafork_shape unknown = METAFORK_NONE;
-    unknown.registers = -1;
-    for (int number = 1; number <= leaf->variant_count; number++) {
-        const metafork_variant *variant = &leaf->variants[number - 1];
-        if (metafork_admitted(variant, values, NULL) && metafork_within_limits(variant, &unknown, values, 0, NULL)) return number;
-    }
-    return 0;
-}
-
-static inline void metafork_check_targets(const metafork_schedule *schedule, const metafork_machine *machine) {
-    static int said;
-    for (int64_t i = 0; i < machine->target_count; i++) {
-        bool known = false;
-        for (int j = 0; j < schedule->target_count; j++) known = known || strcmp(machine->targets[i].name, schedule->targets[j]) == 0;
-        if (!known && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-            fprintf(stderr, "metafork: METAFORK_MACHINE: %s is neither a machine parameter nor a target of %s\n", machine->targets[i].name,
-                    schedule->name);
-    }
-}
-
 /* The target of that name, or its default. */
 static inline void metafork_find_target(const metafork_machine *machine, const char *name, int64_t *numerator, int64_t *denominator) {
     for (int64_t i = 0; i < machine->target_count && i < METAFORK_MAX_TARGETS; i++)
@@ -220,248 +103,37 @@ static inline int64_t metafork_own_limit(const metafork_machine *machine, const 
     return limit;
 }
 
-/* ---- running a schedule on host arrays ---- */
-
-/* Leave the schedule's arrays to the serial code, which may write those that the schedule writes; returns 0. */
-static inline int metafork_to_serial(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
-    for (int i = 0; i < schedule->array_count; i++)
-        metafork_touch(hosts[i], 0, bytes[i], schedule->arrays[i].written ? METAFORK_UPDATES : METAFORK_READS);
-    return 0;
-}
-
-/* The same because something is at fault, which strict mode does not let pass. */
-__attribute__((unused)) static int metafork_back_to_host(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
-    if (metafork_enabled("METAFORK_STRICT")) abort();
-    return metafork_to_serial(schedule, hosts, bytes);
-}
-
 /* Select a leaf; `inputs` are the parameters and values of one call. */
 typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
 
-/* Find the first of a leaf's variants that runs on this machine, by what its compiler used, and check it: `shape` is its.  One that
- * can be compiled for the arguments is, before the kernel for any.  Whether the last one is within limits is not asked where it
- * `must_run`.  0, or what the check of the last one said; METAFORK_ERESOURCES where it is not within limits. */
-__attribute__((unused)) static int metafork_take_variant(const metafork_leaf *leaf, const int64_t *values, int64_t warp_size, metafork_attempt *attempt,
-                                                        const void *inputs, int number, void *stream, bool must_run, metafork_shape *shape) {
-    const bool traced = metafork_enabled("METAFORK_TRACE");
-    int error = METAFORK_EINVAL;
-    for (int place = 0; place < leaf->variant_count; place++) {
-        const metafork_variant *variant = &leaf->variants[place];
-        const bool last = place == leaf->variant_count - 1;
-        char name[64];
-        snprintf(name, sizeof name, "leaf %d, variant %d", number, place + 1);
-        const char *const where = traced ? name : NULL;
-        if (!metafork_admitted(variant, values, where)) continue;
-        for (int compiled = variant->compiled; compiled >= 0; compiled--) {
-            const metafork_shape none = METAFORK_NONE;
-            *shape = none;
-            shape->variant = place + 1;
-            shape->compiled = compiled != 0;
-            error = attempt(inputs, number, false, shape, stream, NULL);
-            if (error != METAFORK_OK) continue;
-            if ((last && must_run && compiled == 0) || metafork_within_limits(variant, shape, values, warp_size, where)) return METAFORK_OK;
-            error = METAFORK_ERESOURCES;
-        }
-    }
-    return error;
-}
+/* ---- what generated files call ---- */
+
+/* Compiled with every generated file; or once, in the file metafork_runtime, where generated files are compiled with
+ * METAFORK_RUNTIME_APART. */
+#if defined(METAFORK_RUNTIME_FILE)
+#define METAFORK_RUNTIME METAFORK_DEFINITION
+#elif defined(METAFORK_RUNTIME_APART)
+#define METAFORK_RUNTIME METAFORK_C
+#else
+#define METAFORK_RUNTIME __attribute__((unused)) static
+#endif
+
+/* The number of the first variant of a leaf that its estimates admit, 0 for none. */
+METAFORK_RUNTIME int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values);
 
 /* Check a leaf, and launch the first of its variants that fits.  `choose` fills `values`, on which conditions are evaluated. */
-__attribute__((unused)) static int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
-                                                       metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays) {
-    metafork_shape shape = METAFORK_NONE;
-    metafork_machine machine;
-    int device, error = leaf < 1 || leaf > schedule->leaf_count ? METAFORK_EINVAL : metafork_current_device(&device);
-    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-    if (error == METAFORK_OK && choose(inputs, &machine, values) >= 0)
-        error = metafork_take_variant(&schedule->leaves[leaf - 1], values, machine.warp_size, attempt, inputs, leaf, stream, true, &shape);
-    else if (error == METAFORK_OK)
-        error = attempt(inputs, leaf, false, &shape, stream, NULL);
-    return error != METAFORK_OK ? error : attempt(inputs, leaf, true, &shape, stream, arrays);
-}
-
-/* Add the bytes of a region to a set; false where they are not known. */
-static inline bool metafork_add_region(const metafork_region *region, int64_t bytes, const int64_t *values, metafork_bytes *set) {
-    long long steps[2 * METAFORK_MOST_STEPS];
-    int failed = 0;
-    int64_t first = metafork_multiply(&failed, metafork_value(region->first, 1, values, &failed), region->bytes);
-    if (region->span_count > METAFORK_MOST_STEPS) return false;
-    for (int i = 0; i < region->span_count; i++) {
-        const metafork_span *const span = &region->spans[i];
-        const int64_t step = metafork_multiply(&failed, metafork_value(span->step, 1, values, &failed), region->bytes);
-        int64_t least = 0, behind = INT64_MAX;
-        for (int j = 0; j < span->least_count; j++) {
-            const int64_t value = metafork_value(span->least[j], 1, values, &failed);
-            if (value > least) least = value;
-        }
-        for (int j = 0; j < span->behind_count; j++) {
-            const int64_t value = metafork_value(span->behind[j], 1, values, &failed);
-            if (value < behind) behind = value;
-        }
-        if (failed) return false;
-        if (behind <= least) return true; /* no iteration */
-        first = metafork_add(&failed, first, metafork_multiply(&failed, step, least));
-        steps[2 * i] = step;
-        steps[2 * i + 1] = behind - least;
-    }
-    const metafork_pattern found = metafork_pattern_of(first, region->bytes, region->span_count, steps);
-    if (failed || found.more || found.lost) return false;
-    for (int64_t k = 0; k < found.times; k++) {
-        const metafork_rows rows = metafork_moved(found.rows, k * found.distance);
-        if (rows.first < 0 || metafork_behind(rows) > bytes || !metafork_include(set, rows)) return false;
-    }
-    return true;
-}
-
-/* What a launch does to each array. */
-static inline void metafork_effects(const metafork_schedule *schedule, const int64_t *bytes, const int64_t *values, metafork_effect *effects) {
-    const bool doubt = schedule->doubt >= 0 && values[schedule->doubt] != 0;
-    for (int i = 0; i < schedule->array_count; i++) {
-        const metafork_use *const use = &schedule->arrays[i];
-        metafork_effect *const one = &effects[i];
-        one->written = use->written;
-        one->exact = use->exact;
-        one->overwritten = use->overwritten;
-        one->later = use->later;
-        one->sure.count = 0;
-        for (int j = 0; j < schedule->region_count; j++)
-            if (schedule->regions[j].array == i && (doubt || !metafork_add_region(&schedule->regions[j], bytes[i], values, &one->sure))) one->exact = false;
-        one->compared = use->compared || (one->written && !one->exact);
-    }
-}
-
-/* Whether it was said that there is no device; it is from now on. */
-METAFORK_DEFINITION int metafork_no_device_said(void) {
-    static int said;
-    return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED);
-}
+METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
+    metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays);
 
 /* Run one schedule.  `bytes` are the sizes of the arrays; `failed` says that a size or a parameter does not fit 64 bits, `empty`
  * that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial code runs.
  * `choose` fills the vector that conditions are evaluated on, which is zero before, and returns the selected leaf, 0 for none,
  * -1 outside of Start, -2 where a value does not fit.  Returns 1, or 0 where the serial code must run. */
-__attribute__((unused)) static int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed,
-                                                    bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose,
-                                                    metafork_attempt *attempt) {
-    const int count = schedule->array_count;
-    if (nothing) return 0;
-    if (failed) {
-        metafork_touch_all(METAFORK_UPDATES);
-        if (empty) return 0;
-        metafork_serial(schedule, METAFORK_SAY_SIZE,
-                        "a parameter or the size of an array does not fit its type, or an expression divides by zero");
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-    /* An empty nest is no fault: nothing is said, and strict mode goes on. */
-    if (empty) return metafork_to_serial(schedule, arrays, bytes);
-    for (int i = 0; i < count; i++)
-        if (arrays[i] == NULL && bytes[i] > 0) {
-            /* Perhaps a condition keeps it from being read. */
-            metafork_serial(schedule, METAFORK_SAY_NULL, "array %s is null", schedule->arrays[i].name);
-            return metafork_back_to_host(schedule, arrays, bytes);
-        }
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < i; j++)
-            if ((schedule->arrays[i].written || schedule->arrays[j].written) &&
-                metafork_overlap((uintptr_t)arrays[i], bytes[i], (uintptr_t)arrays[j], bytes[j])) {
-                metafork_serial(schedule, METAFORK_SAY_OVERLAP, "arrays %s and %s overlap and one is written", schedule->arrays[j].name,
-                                schedule->arrays[i].name);
-                return metafork_back_to_host(schedule, arrays, bytes);
-            }
+METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed,
+    bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose, metafork_attempt *attempt);
 
-    metafork_machine machine;
-    int device = 0, error = metafork_own_device() ? metafork_current_device(&device) : METAFORK_EFORKED;
-    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-    if (error == METAFORK_EFORKED) {
-        metafork_serial(schedule, METAFORK_SAY_ERROR, "%s", metafork_error_text(error));
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-    if (error == METAFORK_ENODEVICE) {
-        /* One line a process says it of all schedules. */
-        if (!metafork_no_device_said() || metafork_enabled("METAFORK_STRICT") || metafork_enabled("METAFORK_TRACE"))
-            metafork_serial(schedule, METAFORK_SAY_ERROR, "%s", metafork_message(error));
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-    if (error != METAFORK_OK) {
-        metafork_serial(schedule, METAFORK_SAY_ERROR, "the machine cannot be queried: %s", metafork_message(error));
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-    metafork_check_targets(schedule, &machine);
-    const int chosen = choose(inputs, &machine, values);
-    if (chosen < 0) {
-        metafork_serial(schedule, METAFORK_SAY_START, "%s", chosen == -1 ? "the parameters are outside of what the program allows"
-                                                                        : "a derived value does not fit 64 bits");
-        if (chosen == -1 && metafork_enabled("METAFORK_STRICT"))
-            for (int i = 0; i < schedule->start_count; i++)
-                if (!metafork_holds(&schedule->start[i], values)) metafork_print_violation("start", &schedule->start[i], -1, values);
-        metafork_touch_all(METAFORK_UPDATES); /* the sizes of arrays may mean nothing */
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-
-    /* First the leaf of the tree, then all in order of preference. */
-    int leaf = 0;
-    metafork_shape shape = METAFORK_NONE;
-    for (int next = 0; next <= schedule->leaf_count && leaf == 0; next++) {
-        const int candidate = next == 0 ? chosen : next;
-        if (candidate == 0 || (next > 0 && candidate == chosen)) continue;
-        const metafork_leaf *const one = &schedule->leaves[candidate - 1];
-        if (metafork_take_variant(one, values, machine.warp_size, attempt, inputs, candidate, NULL, false, &shape) == METAFORK_OK) leaf = candidate;
-    }
-    if (leaf == 0) {
-        metafork_serial(schedule, METAFORK_SAY_LEAF, "no leaf fits this machine and these parameters");
-        if (metafork_enabled("METAFORK_STRICT"))
-            for (int candidate = 1; candidate <= schedule->leaf_count; candidate++) {
-                const metafork_leaf *const one = &schedule->leaves[candidate - 1];
-                const metafork_shape none = METAFORK_NONE;
-                char where[32];
-                shape = none; /* of its own variant, which asks for least */
-                snprintf(where, sizeof where, "leaf %d", candidate);
-                const int refused = attempt(inputs, candidate, false, &shape, NULL, NULL);
-                const bool within = metafork_within_limits(&one->variants[one->variant_count - 1], &shape, values, machine.warp_size, where);
-                if (within || refused != METAFORK_OK)
-                    fprintf(stderr, "metafork:   leaf %d: grid %lldx%lldx%lld, block %lldx%lldx%lld, %lld bytes of shared memory: %s\n", candidate,
-                            (long long)shape.grid[0], (long long)shape.grid[1], (long long)shape.grid[2], (long long)shape.block[0],
-                            (long long)shape.block[1], (long long)shape.block[2], (long long)shape.shared_bytes, metafork_message(refused));
-            }
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-
-    void *pointers[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
-    const char *names[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
-    bool written[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
-    void *stream = NULL;
-    for (int i = 0; i < count; i++) {
-        names[i] = schedule->arrays[i].name;
-        written[i] = schedule->arrays[i].written;
-    }
-    metafork_effect *const effects = (metafork_effect *)malloc(sizeof *effects * (size_t)(count > 0 ? count : 1));
-    const char *step = "moving arrays to the device";
-    error = METAFORK_ENOMEM;
-    if (effects != NULL) {
-        metafork_effects(schedule, bytes, values, effects);
-        error = metafork_bring(device, arrays, bytes, names, effects, count, pointers);
-    }
-    if (error == METAFORK_OK) {
-        step = "the launch";
-        error = metafork_launch_begins(arrays, bytes, count, &stream);
-        if (error == METAFORK_OK) {
-            error = attempt(inputs, leaf, true, &shape, stream, pointers);
-            /* Also where it failed: what is not known to have begun on a stream may have. */
-            const int ended = error == METAFORK_OK || stream != NULL ? metafork_launch_ends(schedule->name, arrays, bytes, written, count) : error;
-            if (error == METAFORK_OK) error = ended;
-        }
-    }
-    if (error != METAFORK_OK) {
-        const metafork_resident *const any = metafork_any_on(metafork_residents_of_thread(), device);
-        char under_way[256];
-        metafork_under_way(any != NULL ? any->streams : NULL, error, under_way, sizeof under_way);
-        metafork_serial(schedule, METAFORK_SAY_ERROR, "leaf %d: %s failed: %s%s", leaf, step, metafork_message(error), under_way);
-        free(effects);
-        return metafork_back_to_host(schedule, arrays, bytes);
-    }
-    for (int i = 0; i < count; i++) metafork_written(arrays[i], bytes[i], &effects[i]);
-    free(effects);
-    return 1;
-}
+#if !defined(METAFORK_RUNTIME_APART)
+#include "metafork/dispatching.h"
+#endif
 
 #endif
