@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-all lint types unit bench fuzz mutants docs clean
+.PHONY: demo test test-all lint types unit bench fuzz mutants docs wheel clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -72,6 +72,14 @@ mutants: $(VENV)/.installed-mutants
 # The pages of docs/ as a site: open build/site/index.html.
 docs: $(VENV)/.installed-docs
 	$(BIN)/mkdocs build --strict --clean
+
+# The wheel, and a test that it works without the sources: build/wheel/metafork-VERSION-py3-none-any.whl.
+wheel:
+	rm -rf build/lib build/wheel
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheel .
+	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check build/wheel/*.whl
+	cd build/wheel && venv/bin/metafork check ../../examples/*.mf
 
 clean:
 	rm -rf build $(VENV) *.egg-info

@@ -59,6 +59,16 @@ def test_the_site_has_every_page_and_every_link_a_page():
     assert [(page, target) for page, target in links if not (DOCS / target).exists()] == []
 
 
+def test_links_of_the_readme_lead_somewhere():
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", readme)
+    assert len(links) > 15
+    assert [target for target, _ in links if not (DOCS.parent / target).exists()] == []
+    for target, anchor in links:
+        titles = re.findall(r"^#+ (.*)", (DOCS.parent / target).read_text("utf-8"), re.MULTILINE) if anchor else []
+        assert not anchor or anchor in {title.lower().replace(" ", "-") for title in titles}
+
+
 @pytest.mark.parametrize("program", re.findall(r"^```c\n(.*?)^```$", LANGUAGE, re.DOTALL | re.MULTILINE))
 def test_programs_of_the_language_page(program):
     refused = re.match(r"/\* refused: (MF\d+) \*/", program)

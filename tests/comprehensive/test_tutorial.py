@@ -1,10 +1,11 @@
-"""The tutorial and the README, typed: files are written, commands run in order, and they print what is shown.
+"""The tutorial, the README and the page of commands, typed: commands run in order, and print what is shown.
 
 ``python -m tests.comprehensive.test_tutorial`` puts what they print today in place of what is shown.
 """
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL, README = ROOT / "docs" / "tutorial.md", ROOT / "README.md"
+TUTORIAL, COMMANDS, README = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "commands.md", ROOT / "README.md"
 BLOCK = re.compile(
     r'(?<=^```)(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)(?=^```$)', re.DOTALL | re.MULTILINE
 )
@@ -21,8 +22,8 @@ ANYTHING = "...\n"
 """A line of shown output that stands for all that follows."""
 
 
-def printed(command, folder):
-    """Return what a command prints; it must succeed."""
+def printed(command, folder, *, status=0):
+    """Return what a command prints; it must end with this status."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     completed = subprocess.run(
         ["bash", "-c", command],
@@ -33,7 +34,7 @@ def printed(command, folder):
         text=True,
         timeout=300,
     )
-    assert completed.returncode == 0, f"{command}\n{completed.stdout}"
+    assert completed.returncode == status, f"{command}\n{completed.stdout}"
     return completed.stdout
 
 
@@ -41,7 +42,8 @@ def typed(path, folder):
     """Return a page with what its commands print, where that is not what it shows."""
 
     def step(found):
-        output, shown = printed(found["command"], folder), found["shown"]
+        shown = found["shown"]
+        output = printed(found["command"], folder, status=1 if ": error[MF" in shown else 0)
         if shown.endswith(ANYTHING) and output.startswith(shown.removesuffix(ANYTHING)):
             output = shown
         return f"$ {found['command']}\n{output}"
@@ -69,12 +71,47 @@ def test_the_tutorial_is_as_it_says(tmp_path):
 
 def test_the_readme_is_as_it_says(tmp_path):
     page = README.read_text(encoding="utf-8")
-    for command in ("metafork optimize", "metafork select", "metafork explain", "metafork check"):
+    for command in ("metafork optimize", "metafork select", "metafork check"):
         assert f"\n$ {command}" in page
     assert typed(README, tmp_path) == page
 
 
+def test_the_readme_shows_the_example_itself():
+    assert (ROOT / "examples" / "smooth.mf").read_text(encoding="utf-8") in README.read_text(encoding="utf-8")
+
+
+def test_the_readme_fits_two_screens():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 105
+
+
+@pytest.mark.slow
+def test_the_page_of_commands_is_as_it_says(tmp_path):
+    page = COMMANDS.read_text(encoding="utf-8")
+    for command in ("metafork explain", "metafork apply", "metafork render"):
+        assert f"\n$ {command}" in page
+    assert typed(COMMANDS, tmp_path) == page
+
+
+@pytest.mark.slow
+def test_a_copy_of_the_repository_installs_as_the_readme_says(tmp_path):
+    left_out = shutil.ignore_patterns(".venv", ".git", "build", "*.egg-info", "*.out", "__pycache__", ".*_cache")
+    copy = shutil.copytree(ROOT, tmp_path / "copy", ignore=left_out)
+    (typed_first,) = re.findall(r"^```sh\n(.*?)^```$", README.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    completed = subprocess.run(
+        ["bash", "-ec", typed_first + "metafork --version\n"],
+        cwd=copy,
+        env=own,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "agrees with the serial program, bit for bit" in completed.stdout
+    assert completed.stdout.splitlines()[-1].startswith("metafork, version ")
+
+
 if __name__ == "__main__":
-    for page in (TUTORIAL, README):
+    for page in (TUTORIAL, COMMANDS, README):
         with tempfile.TemporaryDirectory() as folder:
             page.write_text(typed(page, Path(folder)), encoding="utf-8")
