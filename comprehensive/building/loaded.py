@@ -137,7 +137,7 @@ class LoadedFunction:
         extents = [extent for _, one in self._arrays if one.array is not None for extent in one.array.extents]
         said = {name for extent in extents for name in variables(extent)}
         self._optional = said & {one.name for one in self._scalars}
-        self.__doc__ = f"{function.name}({', '.join(one.declaration for one in function.parameters)})"
+        self.__doc__ = f"{function.name}({', '.join(map(_declared, function.parameters))})"
         self._refusal = _refusal(function)
         if not self._refusal:
             self._call = code[function.name]
@@ -245,13 +245,13 @@ class LoadedFunction:
         elif value.dtype != dtype:
             raise TypeError(f"{self.__name__}: {name} is an array of {value.dtype}; {one.declaration} takes {dtype}")
         if value.ndim != dimensions:
-            declared = f"this array of {one.structure or 'structures'}" if structured else one.declaration
+            declared = _declared(one) if structured else one.declaration
             raise ValueError(f"{self.__name__}: {name} has {value.ndim} dimensions, {declared} has {dimensions}")
         flags = value.flags
         if not flags.c_contiguous:
             raise ValueError(f"{self.__name__}: {name} is not contiguous; numpy.ascontiguousarray makes a copy that is")
         if not flags.writeable and not one.const:
-            raise ValueError(f"{self.__name__}: {name} is read-only, and {one.declaration} may be written")
+            raise ValueError(f"{self.__name__}: {name} is read-only, and {_declared(one)} may be written")
         found: np.ndarray[Any, Any] = value
         return found
 
@@ -296,7 +296,7 @@ class LoadedFunction:
                     continue  # it depends on what only the program computes
                 if wanted != length:
                     said = ", ".join(f"{name} = {values[name]}" for name in sorted(variables(extent)) if name in values)
-                    where = f"{one.declaration} is {wanted} there" + (f" where {said}" if said else "")
+                    where = f"{_declared(one)} is {wanted} there" + (f" where {said}" if said else "")
                     raise ValueError(
                         f"{self.__name__}: {one.name} has {length} elements in dimension {axis}, and {where}"
                     )
@@ -306,7 +306,7 @@ def _refusal(function: Function) -> str:
     """Return why a function cannot be called; empty where it can."""
     for one in function.parameters:
         if one.parts or (one.array is None and one.type is None):
-            return f"its parameter {one.text or one.declaration} is a structure or a pointer of its own"
+            return f"its parameter {_declared(one)} is a structure or a pointer of its own"
     returned = _returned(function)
     return "" if returned in _RETURNED else f"it returns {returned}"
 
@@ -320,6 +320,14 @@ def _dtype(one: FunctionParameter) -> np.dtype[Any]:
     assert one.array is not None
     found: np.dtype[Any] = np.dtype(C_TYPES[one.array.element])
     return found
+
+
+def _declared(one: FunctionParameter) -> str:
+    """Return a parameter as C has it: of an array of structures without the dimension of the members."""
+    if not one.members:
+        return one.text or one.declaration
+    extents = one.declaration.partition(f" {one.name}[")[2].rpartition("[")[0]
+    return f"{'const ' if one.const else ''}{one.structure or 'struct {...}'} {one.name}[{extents}"
 
 
 def _layout(one: FunctionParameter) -> Layout:
