@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from comprehensive.building.library import cached
+from comprehensive.building.structured import Layout
 from comprehensive.optimize import source_of
 from comprehensive.options import machine_values
 from comprehensive.reading import parse
@@ -30,7 +31,7 @@ from comprehensive.tree.tree_reading import from_json
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Expr
+from metafork.ir.program import Expr, Slot
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 
@@ -131,12 +132,12 @@ class LoadedFunction:
         self._arrays = [(place, one) for place, one in enumerate(function.parameters) if one.array is not None]
         self._scalars = [one for one in function.parameters if one.type is not None]
         self._dtypes = {one.name: _dtype(one) for _, one in self._arrays}
-        self._places = [(place, self._dtypes[one.name]) for place, one in self._arrays]
+        self._layouts = {one.name: _layout(one) for _, one in self._arrays if one.members}
         self._known: list[Any] = []
         extents = [extent for _, one in self._arrays if one.array is not None for extent in one.array.extents]
         said = {name for extent in extents for name in variables(extent)}
         self._optional = said & {one.name for one in self._scalars}
-        self.__doc__ = f"{function.name}({', '.join(one.declaration for one in function.parameters)})"
+        self.__doc__ = f"{function.name}({', '.join(map(_declared, function.parameters))})"
         self._refusal = _refusal(function)
         if not self._refusal:
             self._call = code[function.name]
@@ -165,15 +166,15 @@ class LoadedFunction:
         """Say whether arguments have the types, shapes and numbers of the call before, and writable memory."""
         if len(given) != len(self._names):
             return False
-        for place, dtype in self._places:
+        for place, _ in self._arrays:
             one = given[place]
-            if type(one) is not np.ndarray or one.dtype != dtype or not one.flags.carray or not one.size:
+            if type(one) is not np.ndarray or not one.flags.carray or not one.size:
                 return False
         return self._said(given) == self._known
 
     def _said(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return the types of numbers and the numbers, and the shapes of arrays."""
-        return [one.shape if type(one) is np.ndarray else (type(one), one) for one in arguments]
+        """Return types and numbers, types and shapes of arrays."""
+        return [(one.dtype, one.shape) if type(one) is np.ndarray else (type(one), one) for one in arguments]
 
     def select(self, *given: Any, machine: str | None = None, **named: Any) -> Choice:
         """Return which leaf and variant these arguments take on a machine (``"h100"``), and why no other.
@@ -231,16 +232,26 @@ class LoadedFunction:
         name, dtype = one.name, self._dtypes[one.name]
         if type(value) is not np.ndarray:
             value = _as_ndarray(name, value, dtype)
-        if value.dtype != dtype:
+        structured, dimensions = value.dtype.fields is not None, len(one.array.extents)
+        if structured and one.members:
+            dimensions -= 1
+            fault = self._layouts[name].fault(value.dtype)
+            if fault:
+                hint = "numpy.dtype(..., align=True) lays members out as C does"
+                raise TypeError(f"{self.__name__}: {name} is an array of other structures: {fault}; {hint}")
+        elif one.slots:
+            wanted = ", ".join(f"{member}: {type_}" for member, (type_, _) in self._layouts[name].places.items())
+            raise TypeError(f"{self.__name__}: {name} is an array of {value.dtype}; give one of structures ({wanted})")
+        elif value.dtype != dtype:
             raise TypeError(f"{self.__name__}: {name} is an array of {value.dtype}; {one.declaration} takes {dtype}")
-        if value.ndim != len(one.array.extents):
-            dimensions = len(one.array.extents)
-            raise ValueError(f"{self.__name__}: {name} has {value.ndim} dimensions, {one.declaration} has {dimensions}")
+        if value.ndim != dimensions:
+            declared = _declared(one) if structured else one.declaration
+            raise ValueError(f"{self.__name__}: {name} has {value.ndim} dimensions, {declared} has {dimensions}")
         flags = value.flags
         if not flags.c_contiguous:
             raise ValueError(f"{self.__name__}: {name} is not contiguous; numpy.ascontiguousarray makes a copy that is")
         if not flags.writeable and not one.const:
-            raise ValueError(f"{self.__name__}: {name} is read-only, and {one.declaration} may be written")
+            raise ValueError(f"{self.__name__}: {name} is read-only, and {_declared(one)} may be written")
         found: np.ndarray[Any, Any] = value
         return found
 
@@ -263,7 +274,7 @@ class LoadedFunction:
             found = None
             for _, one in self._arrays:
                 assert one.array is not None
-                for extent, length in zip(one.array.extents, values[one.name].shape, strict=True):
+                for extent, length in zip(one.array.extents, values[one.name].shape, strict=False):
                     unknown = [name for name in variables(extent) if name in missing]
                     if len(unknown) == 1 and found is None:
                         number = _solved(extent, unknown[0], values, length)
@@ -278,14 +289,14 @@ class LoadedFunction:
         values = {name: value for name, value in zip(self._names, arguments, strict=True) if isinstance(value, int)}
         for place, one in self._arrays:
             assert one.array is not None
-            for axis, (extent, length) in enumerate(zip(one.array.extents, arguments[place].shape, strict=True)):
+            for axis, (extent, length) in enumerate(zip(one.array.extents, arguments[place].shape, strict=False)):
                 try:
                     wanted = integer_value(extent, values)
                 except (NoValueError, ZeroDivisionError):
                     continue  # it depends on what only the program computes
                 if wanted != length:
                     said = ", ".join(f"{name} = {values[name]}" for name in sorted(variables(extent)) if name in values)
-                    where = f"{one.declaration} is {wanted} there" + (f" where {said}" if said else "")
+                    where = f"{_declared(one)} is {wanted} there" + (f" where {said}" if said else "")
                     raise ValueError(
                         f"{self.__name__}: {one.name} has {length} elements in dimension {axis}, and {where}"
                     )
@@ -295,9 +306,7 @@ def _refusal(function: Function) -> str:
     """Return why a function cannot be called; empty where it can."""
     for one in function.parameters:
         if one.parts or (one.array is None and one.type is None):
-            return f"its parameter {one.text or one.declaration} is a structure or a pointer of its own"
-        if one.slots:
-            return f"{one.declaration} is an array of structures of several types"
+            return f"its parameter {_declared(one)} is a structure or a pointer of its own"
     returned = _returned(function)
     return "" if returned in _RETURNED else f"it returns {returned}"
 
@@ -311,6 +320,24 @@ def _dtype(one: FunctionParameter) -> np.dtype[Any]:
     assert one.array is not None
     found: np.dtype[Any] = np.dtype(C_TYPES[one.array.element])
     return found
+
+
+def _declared(one: FunctionParameter) -> str:
+    """Return a parameter as C has it: of an array of structures without the dimension of the members."""
+    if not one.members:
+        return one.text or one.declaration
+    extents = one.declaration.partition(f" {one.name}[")[2].rpartition("[")[0]
+    return f"{'const ' if one.const else ''}{one.structure or 'struct {...}'} {one.name}[{extents}"
+
+
+def _layout(one: FunctionParameter) -> Layout:
+    """Return where the members of a structure lie: of one type they follow each other."""
+    assert one.array is not None
+    own = one.array.element
+    slots = one.slots or [Slot(own, number * own.size) for number in range(len(one.members))]
+    columns = integer_value(one.array.extents[-1], {})
+    places = {name: (np.dtype(C_TYPES[slot.type]), slot.offset) for name, slot in zip(one.members, slots, strict=True)}
+    return Layout(places, columns * own.size)
 
 
 def _as_ndarray(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -1,4 +1,4 @@
-"""The tutorial, the README and the page of commands, typed: commands run in order, and print what is shown.
+"""Tutorial, cookbook, README and the page of commands, typed: commands run in order, and print what is shown.
 
 ``python -m tests.comprehensive.test_tutorial`` puts what they print today in place of what is shown.
 """
@@ -13,8 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtime.compiling import CMAKE
+
 ROOT = Path(__file__).parents[2]
-TUTORIAL, COMMANDS, README = ROOT / "docs" / "tutorial.md", ROOT / "docs" / "commands.md", ROOT / "README.md"
+DOCS = ROOT / "docs"
+TUTORIAL, COOKBOOK, COMMANDS = DOCS / "tutorial.md", DOCS / "cookbook.md", DOCS / "commands.md"
+README = ROOT / "README.md"
+RECIPE = re.compile(r"^## \d+\. .*?(?=^## )", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(
     r'(?<=^```)(?P<kind>\w+)(?: title="(?P<title>[^"]+)")?\n(?P<text>.*?)(?=^```$)', re.DOTALL | re.MULTILINE
 )
@@ -38,8 +43,8 @@ def printed(command, folder, *, status=0):
     return completed.stdout
 
 
-def typed(path, folder):
-    """Return a page with what its commands print, where that is not what it shows."""
+def typed(page, folder):
+    """Return the text of a page with what its commands print, where that is not what it shows."""
 
     def step(found):
         shown = found["shown"]
@@ -58,7 +63,7 @@ def typed(path, folder):
         )
 
     (folder / "examples").symlink_to(ROOT / "examples")
-    return BLOCK.sub(block, path.read_text(encoding="utf-8"))
+    return BLOCK.sub(block, page)
 
 
 @pytest.mark.slow
@@ -66,14 +71,45 @@ def test_the_tutorial_is_as_it_says(tmp_path):
     page = TUTORIAL.read_text(encoding="utf-8")
     for command in ("gcc", "g++", "metafork optimize", "metafork verify", "METAFORK_TRACE=1 ./main"):
         assert f"\n$ {command}" in page
-    assert typed(TUTORIAL, tmp_path) == page
+    assert typed(page, tmp_path) == page
 
 
 def test_the_readme_is_as_it_says(tmp_path):
     page = README.read_text(encoding="utf-8")
     for command in ("metafork optimize", "metafork select", "metafork check"):
         assert f"\n$ {command}" in page
-    assert typed(README, tmp_path) == page
+    assert typed(page, tmp_path) == page
+
+
+@pytest.fixture
+def processor(monkeypatch, tmp_path):
+    """Kernels run on the processor, and nothing was built before."""
+    monkeypatch.setenv("NVCC", "no-such-compiler")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CMAKE is None, reason="NO CMAKE: the cookbook is not typed")
+def test_the_cookbook_is_as_it_says(tmp_path, processor):
+    page = COOKBOOK.read_text(encoding="utf-8")
+    assert typed(page, tmp_path) == page
+
+
+@pytest.mark.parametrize("number", [9, 10])
+def test_recipes_that_build_nothing_are_as_they_say(tmp_path, number):
+    recipes = RECIPE.findall(COOKBOOK.read_text(encoding="utf-8"))
+    for found in BLOCK.finditer(recipes[1]):
+        (tmp_path / (found["title"] or "shown")).write_text(found["text"], encoding="utf-8")
+    assert typed(recipes[number - 1], tmp_path) == recipes[number - 1]
+
+
+def test_recipes_have_less_than_ten_lines_beside_the_loops():
+    recipes = RECIPE.findall(COOKBOOK.read_text(encoding="utf-8"))
+    assert [int(one.split()[1].rstrip(".")) for one in recipes] == list(range(1, 11))
+    for one in recipes:
+        files = [found["text"] for found in BLOCK.finditer(one) if not (found["title"] or ".mf").endswith(".mf")]
+        lines = [line for text in files for line in text.splitlines() if line]
+        assert len(lines) + len(re.findall(r"^\$ ", one, re.MULTILINE)) < 10, one
 
 
 def test_the_readme_shows_the_example_itself():
@@ -89,7 +125,7 @@ def test_the_page_of_commands_is_as_it_says(tmp_path):
     page = COMMANDS.read_text(encoding="utf-8")
     for command in ("metafork explain", "metafork apply", "metafork render"):
         assert f"\n$ {command}" in page
-    assert typed(COMMANDS, tmp_path) == page
+    assert typed(page, tmp_path) == page
 
 
 @pytest.mark.slow
@@ -112,6 +148,6 @@ def test_a_copy_of_the_repository_installs_as_the_readme_says(tmp_path):
 
 
 if __name__ == "__main__":
-    for page in (TUTORIAL, COMMANDS, README):
+    for path in (TUTORIAL, COOKBOOK, COMMANDS, README):
         with tempfile.TemporaryDirectory() as folder:
-            page.write_text(typed(page, Path(folder)), encoding="utf-8")
+            path.write_text(typed(path.read_text(encoding="utf-8"), Path(folder)), encoding="utf-8")

@@ -12,6 +12,8 @@ import metafork
 TEXT = """
 #include <stdbool.h>
 typedef struct { int n; float *data; } vector;
+struct body { int id; double mass; struct { float x, y; } at[2]; };
+struct point { float x, y; };
 void scale(int n, double by, const double x[2 * n + 1], double y[2 * n + 1]) {
   meta_schedule meta_block(32) { meta_for (int i = 0; i < 2 * n + 1; i++) y[i] = by * x[i]; }
 }
@@ -30,7 +32,12 @@ void cut(int n, int k, float x[n / k]) {
 void fill(vector v) {
   meta_schedule meta_block(32) { meta_for (int i = 0; i < v.n; i++) v.data[i] = 1; }
 }
+void move(int n, struct body b[n], const struct point by[n]) {
+  meta_schedule meta_block(32) { meta_for (int i = 0; i < n; i++) { b[i].at[1].y += by[i].y; b[i].mass *= 2; } }
+}
 """
+POINT = [("x", np.float32), ("y", np.float32)]
+BODY = [("id", np.int32), ("mass", np.float64), ("at", POINT, 2)]
 PLAIN = {"strategies": (), "counters": ("threads_per_block",), "static": "none", "cpu": True}
 
 
@@ -145,8 +152,51 @@ def test_calls_that_are_none(loaded, call, message):
         call(loaded, *doubles(4))
 
 
+def test_structures_are_changed_in_place(loaded):
+    for count in (5, 3, 3):
+        b, by = np.zeros(count, np.dtype(BODY, align=True)), np.zeros(count, POINT)
+        b["id"], b["mass"], b["at"]["x"], by["y"] = range(count), 1.5, 4, 0.5
+        loaded.move(b, by)
+        assert (b["id"].tolist(), b["mass"].tolist()) == (list(range(count)), [3] * count)
+        assert (b["at"]["x"] == 4).all()
+        assert (b["at"]["y"] == [0, 0.5]).all()
+        loaded.move(count, b, by.view(np.float32).reshape(count, 2))  # of one type: rows do as well
+        assert (b["at"]["y"] == [0, 1]).all()
+
+
+@pytest.mark.parametrize(
+    ("b", "kind", "message"),
+    [
+        (
+            np.zeros(3, BODY),
+            TypeError,
+            "move: b is an array of .*: its member mass begins at byte 4, not 8; .*align=True",
+        ),
+        (np.zeros(3, POINT), TypeError, "b is an array of other structures: it has no member id"),
+        (np.zeros(3, [*BODY, ("age", int)]), TypeError, "member mass begins"),
+        (np.zeros(3, np.dtype([*BODY, ("age", int)], align=True)), TypeError, "the structure has no member age"),
+        (np.zeros(3, np.dtype([("id", int), *BODY[1:]], align=True)), TypeError, "member id is int64, not int32"),
+        (np.zeros((3, 8), np.int32), TypeError, r"b is an array of int32; give one of structures \(id: int32, mass: f"),
+        (np.zeros((1, 3), np.dtype(BODY, align=True)), ValueError, r"2 dimensions, struct body b\[n\] has 1"),
+        (np.zeros(6, np.dtype(BODY, align=True))[::2], ValueError, "b is not contiguous"),
+        (np.zeros(4, np.dtype(BODY, align=True)), ValueError, r"b\[n\] is 3 there|by\[n\] is 4 there"),
+    ],
+)
+def test_structures_that_lie_otherwise_are_refused(loaded, b, kind, message):
+    by = np.zeros(3, POINT)
+    loaded.move(3, np.zeros(3, np.dtype(BODY, align=True)), by)
+    with pytest.raises(kind, match=message):
+        loaded.move(3, b, by)
+
+
+def test_a_structure_with_more_bytes_is_refused(loaded):
+    by = np.zeros(3, np.dtype({"names": ["x", "y"], "formats": ["f4", "f4"], "itemsize": 12}))
+    with pytest.raises(TypeError, match="by is an array of other structures: it has 12 bytes, not 8"):
+        loaded.move(3, np.zeros(3, np.dtype(BODY, align=True)), by)
+
+
 def test_an_unknown_function_is_said(loaded):
-    with pytest.raises(AttributeError, match="no function 'scales'; there are scale, add, cut, fill"):
+    with pytest.raises(AttributeError, match="no function 'scales'; there are scale, add, cut, fill, move"):
         loaded.scales  # noqa: B018
     assert "scale" in dir(loaded)
 
