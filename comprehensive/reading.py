@@ -1,15 +1,14 @@
 """A file read with pointers for arrays: those of which no pragma says the extent get that of their accesses.
 
-The file is parsed as it stands first.  Where it is refused because of pointers, they are taken as arrays without end,
-the greatest index of each is looked for (``metafork.analysis.extents``), and the file is parsed with the extents that
-are proved.  Where one is not, the refusal stands, and says why.
+Such pointers are taken as arrays without end first.  Where a schedule uses one, its greatest index is looked for
+(``metafork.analysis.extents``), and the file is parsed with the extents that are proved.  Where one is not, the file is
+refused as it stands, and the message says why.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -35,28 +34,47 @@ ENDLESS = 1 << 40
 
 def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
     """Return the parsed file; raises ``metafork.DiagnosticsError``."""
+    asked: list[str] = []
+
+    def without_end(function: str, name: str, schedule: int | None) -> str:
+        asked.append(name)
+        return f"{ENDLESS}L"
+
+    try:
+        endless = frontend.parse(source, reassociate=reassociate, extents=without_end)
+    except DiagnosticsError as others:
+        refused = _refusal(source, reassociate)
+        if isinstance(refused, TranslationUnit):
+            return refused
+        if not any(one.code in _POINTERS for one in refused.diagnostics):
+            raise refused from None
+        raise DiagnosticsError(_remaining(others.diagnostics, refused.diagnostics)) from None
+    if not asked:
+        return endless
+    if not any(array.extents[0] == _ENDLESS for one in endless.schedules for array in one.program.arrays):
+        return frontend.parse(source, reassociate=reassociate)  # no schedule uses these pointers
+    read = _extents(exact_unit(endless))
+    try:
+        return frontend.parse(source, reassociate=reassociate, extents=read.extent)
+    except DiagnosticsError as others:
+        refused = _refusal(source, reassociate)
+        if isinstance(refused, TranslationUnit):
+            return refused
+        if read.unknown:
+            explained = [_explained(one, read.unknown) for one in refused.diagnostics]
+            raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
+        # What the function moves, or does to a size, is told; of what these extents name, nobody wrote anything.
+        if not any(one.code in ("MF0309", "MF0316") for one in others.diagnostics):
+            raise refused from None
+        raise DiagnosticsError([_moved(one, endless, read.given) for one in others.diagnostics]) from None
+
+
+def _refusal(source: Source, reassociate: bool) -> DiagnosticsError | TranslationUnit:
+    """Return why the file is refused as it stands, or the parsed file."""
     try:
         return frontend.parse(source, reassociate=reassociate)
     except DiagnosticsError as refused:
-        if not any(one.code in _POINTERS for one in refused.diagnostics):
-            raise
-        try:
-            endless = frontend.parse(source, reassociate=reassociate, extents=lambda *_: f"{ENDLESS}L")
-        except DiagnosticsError as others:
-            raise DiagnosticsError(_remaining(others.diagnostics, refused.diagnostics)) from None
-        read = _extents(exact_unit(endless))
-        if read.unknown:
-            with suppress(DiagnosticsError):  # what malloc has given says how many elements others have
-                return frontend.parse(source, reassociate=reassociate, extents=read.extent)
-            explained = [_explained(one, read.unknown) for one in refused.diagnostics]
-            raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
-        try:
-            return frontend.parse(source, reassociate=reassociate, extents=read.extent)
-        except DiagnosticsError as others:
-            # What the function moves, or does to a size, is told; of what these extents name, nobody wrote anything.
-            if not any(one.code in ("MF0309", "MF0316") for one in others.diagnostics):
-                raise refused from None
-            raise DiagnosticsError([_moved(one, endless, read.given) for one in others.diagnostics]) from None
+        return refused
 
 
 class _Read(Struct):
