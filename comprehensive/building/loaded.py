@@ -25,7 +25,7 @@ from comprehensive.options import machine_values
 from comprehensive.reading import parse
 from comprehensive.tree import render
 from comprehensive.tree.document import ScheduleDocument, TreeDocument
-from comprehensive.tree.selection import Selection, select, told
+from comprehensive.tree.selection import Selection, select, told, without_unasked
 from comprehensive.tree.tree_fields import parsed
 from comprehensive.tree.tree_reading import from_json
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
@@ -189,7 +189,7 @@ class LoadedFunction:
         for one in self._schedules:
             point: dict[str, Any] = {symbol: limits[name] for symbol, name in one.fields.items() if name in limits}
             point |= {name: int(named[name]) for name in (*one.data, *one.program) if name in named}
-            selections[one.name] = select(one, point)
+            selections[one.name] = select(without_unasked(one, point)[0], point)
         return Choice(self._schedules, selections)
 
     def _arguments(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:

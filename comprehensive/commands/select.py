@@ -30,11 +30,12 @@ if TYPE_CHECKING:
 def command(directory: Path, values: tuple[str, ...], machine: str, only: str | None, as_json: bool) -> None:
     """Say which leaf a machine and parameter values choose, and why not the others.
 
+    Parameters that decide nothing may be left out.
     DIRECTORY is an output directory of `metafork optimize`, or a *.tree.json file.  The walk uses the estimates of the
     tree; at run time the dispatcher also looks at the compiled kernels' own registers.
     """
     from comprehensive.options import machine_values
-    from comprehensive.tree.selection import MissingValueError, select, told
+    from comprehensive.tree.selection import MissingValueError, select, told, without_unasked
 
     found = _schedules(directory)
     schedules = [s for s in found if only is None or s.name == only]
@@ -53,14 +54,17 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
             if counter.target is not None:
                 point.setdefault(counter.limit, counter.target)
         _refuse_other_machine(schedule, point)
+        schedule, unasked = without_unasked(schedule, given)
         try:
             selection = select(schedule, {**point, **given})
         except MissingValueError as error:
             raise click.UsageError(_missing(schedule, error.names)) from error
         if as_json:
-            results.append(_as_json(schedule, selection))
+            results.append({**_as_json(schedule, selection), "any": list(unasked)})
         else:
             click.echo("\n".join(told(schedule, selection)))
+            if unasked:
+                click.echo(f"  {', '.join(unasked)} may have any value for which the program is defined")
     if as_json:
         click.echo(json.dumps({"format": "metafork-selection", "version": 2, "schedules": results}, indent=1))
 

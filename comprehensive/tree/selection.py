@@ -6,7 +6,8 @@ the other; all arithmetic is exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 from msgspec import Struct, field
@@ -102,6 +103,49 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         if divisor:
             estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
     return Selection(chosen, (), region, violated, estimates, derived, variant, tuple(passed_over))
+
+
+def without_unasked(schedule: ScheduleDocument, values: Collection[str]) -> tuple[ScheduleDocument, tuple[str, ...]]:
+    """Return the schedule without the parameters that neither have a value nor decide anything, and their names.
+
+    What decides are the conditions of the tree, limits and counters.  Conditions of Start that the others do not
+    determine are left out too.
+    """
+    used = set(_deciding(schedule))
+    for symbol in reversed(schedule.derived):
+        if symbol.name in used:
+            used.update(*(operand.symbols for operand in symbol.operands))
+    listed = (*schedule.data, *schedule.program, *schedule.opaque)
+    unasked = tuple(name for name in listed if name not in values and name not in used)
+    gone = set(unasked)
+    for symbol in schedule.derived:
+        if any(operand.symbols & gone for operand in symbol.operands):
+            gone.add(symbol.name)
+
+    def kept(names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(name for name in names if name not in gone)
+
+    data, program, opaque = map(kept, (schedule.data, schedule.program, schedule.opaque))
+    derived = tuple(symbol for symbol in schedule.derived if symbol.name not in gone)
+    start = tuple(one for one in schedule.start if not one.symbols & gone)
+    return replace(schedule, data=data, program=program, opaque=opaque, derived=derived, start=start), unasked
+
+
+def _deciding(schedule: ScheduleDocument) -> Iterator[str]:
+    trees = [schedule.root]
+    while trees:
+        tree = trees.pop()
+        if isinstance(tree, Node):
+            yield from tree.condition.symbols
+            trees += [tree.accept, tree.refuse]
+    for leaf in schedule.leaves:
+        for system in leaf.systems:
+            yield from (name for one in system for name in one.symbols)
+        for variant in leaf.variants:
+            yield from variant.values
+            yield from (name for one in variant.limits for name in one.symbols)
+            for value in variant.counters.values():
+                yield from value.numerator.symbols | value.denominator.symbols
 
 
 def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.tree.selection import MissingValueError, select
+from comprehensive.tree.selection import MissingValueError, select, without_unasked
 from evaluators.counter import CounterValue
 from metafork.algebra.symbols import DerivedSymbol
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
@@ -57,6 +57,18 @@ def test_values_must_be_complete():
     with pytest.raises(MissingValueError) as caught:
         select(JACOBI, {"N": 1, "s": 1})
     assert caught.value.names == ("B", "R", "Z")
+
+
+def test_parameters_that_decide_nothing_may_be_left_out():
+    less, unasked = without_unasked(JACOBI, {"s", "B", "R", "Z"})
+    assert unasked == ("N",)
+    assert select(less, at()).leaf == select(JACOBI, at()).leaf == 1
+    with pytest.raises(MissingValueError) as caught:
+        select(*without_unasked(JACOBI, {"R", "Z"})[:1], {"R": 20, "Z": 100})
+    assert caught.value.names == ("s", "B")
+    # What Start says of the others still counts.
+    assert select(less, at(s=0)).outside
+    assert without_unasked(JACOBI, at()) == (JACOBI, ())
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
