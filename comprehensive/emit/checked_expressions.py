@@ -27,15 +27,14 @@ from metafork.ir.program import (
 )
 
 _STEPS = {
-    "+": "metafork_add",
-    "-": "metafork_subtract",
-    "*": "metafork_multiply",
-    "/": "metafork_divide",
-    "%": "metafork_remainder",
-    "<<": "metafork_shift_left",
-    ">>": "metafork_shift_right",
+    "+": "METAFORK_ADD",
+    "-": "METAFORK_SUB",
+    "*": "METAFORK_MUL",
+    "/": "METAFORK_DIV",
+    "%": "METAFORK_REM",
+    "<<": "METAFORK_SHL",
+    ">>": "METAFORK_SHR",
 }
-_FLAG = "&metafork_failed"
 
 
 class ComputationError(Exception):
@@ -43,10 +42,11 @@ class ComputationError(Exception):
 
 
 def int64_constant(value: int) -> str:
-    """Return a constant of type ``int64_t``."""
+    """Return a constant that has this value wherever an ``int64_t`` is wanted."""
     if value == -(2**63):
         return "INT64_MIN"
-    return f"INT64_C({value})" if value >= 0 else f"-INT64_C({-value})"
+    text = str(abs(value)) if abs(value) < 2**31 else f"INT64_C({abs(value)})"
+    return text if value >= 0 else f"-{text}"
 
 
 def within_type(text: str, type_: ScalarType) -> str:
@@ -55,11 +55,10 @@ def within_type(text: str, type_: ScalarType) -> str:
         return f"(int64_t)(({text}) != 0)"
     bits = 8 * type_.size
     if type_.signed:
-        if bits == 64:
-            return text
-        return f"metafork_within({_FLAG}, {text}, {int64_constant(-(2 ** (bits - 1)))}, {2 ** (bits - 1) - 1})"
-    most = "INT64_MAX" if bits == 64 else str(2**bits - 1)
-    return f"metafork_within({_FLAG}, {text}, 0, {most})"
+        if bits in (32, 64):
+            return text if bits == 64 else f"METAFORK_INT({text})"
+        return f"METAFORK_WITHIN({text}, INT{bits}_MIN, INT{bits}_MAX)"
+    return f"METAFORK_WITHIN({text}, 0, {'INT64_MAX' if bits == 64 else f'UINT{bits}_MAX'})"
 
 
 def checked(expr: Expr, names: Mapping[str, str]) -> str:
@@ -68,24 +67,25 @@ def checked(expr: Expr, names: Mapping[str, str]) -> str:
     Raises ``ComputationError``.
     """
     if expr.type.floating:
-        return f"metafork_truncate({_FLAG}, {_floating(expr, names)})"
+        return f"metafork_truncate(&metafork_failed, {_floating(expr, names)})"
     match expr:
         case IntConst(value=value):
             if value >= 2**63:
                 raise ComputationError(f"{value} does not fit 64 signed bits")
             return int64_constant(value)
         case Var(name=name):
-            return f"(int64_t){_known(name, names)}"
+            # What an unsigned type holds would make C compute with it in that type.
+            return _known(name, names) if expr.type.signed else f"(int64_t){_known(name, names)}"
         case Unary(op=op, operand=operand):
             match op:
                 case "+":
                     return checked(operand, names)
                 case "-":
-                    return _bounded(f"metafork_subtract({_FLAG}, 0, {checked(operand, names)})", expr.type)
+                    return _bounded(f"METAFORK_SUB(0, {checked(operand, names)})", expr.type)
                 case "!":
                     return f"(int64_t)!{_truth(operand, names)}"
                 case _:
-                    return _bounded(f"~({checked(operand, names)})", expr.type)
+                    return _bounded(f"~(int64_t)({checked(operand, names)})", expr.type)
         case Cast(type=type_, operand=operand):
             if type_ is ScalarType.BOOL:
                 return f"(int64_t){_truth(operand, names)}"
@@ -105,7 +105,7 @@ def checked(expr: Expr, names: Mapping[str, str]) -> str:
             else:
                 first, second = (_converted(operand, expr.type, names) for operand in operands)
             if op in _STEPS:
-                return _bounded(f"{_STEPS[op]}({_FLAG}, {first}, {second})", expr.type)
+                return _bounded(f"{_STEPS[op]}({first}, {second})", expr.type)
             return f"({first} {op} {second})"
         case Call() | Element() | FloatConst():
             raise ComputationError("the host cannot read an array or call a function here")

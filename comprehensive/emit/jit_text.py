@@ -101,7 +101,6 @@ def launching_compiled(code: LeafCode, values: Sequence[str], functions: str) ->
         f"    metafork_jit_kernel *const metafork_own = metafork_jit_get(&{code.kernel.name}, metafork_values);",
         "    if (metafork_own == NULL) return METAFORK_EUNSUPPORTED;",
         f"    const void *const metafork_functions[] = {{{functions}}};",
-        "    int metafork_error = METAFORK_OK;",
     ]
 
 

@@ -38,7 +38,10 @@ def launch_text(
     """
     if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
+    names = ", ".join(map(c_string, signature.parameters)) or '""'
     lines: list[str] = []
+    if tree.leaves:
+        lines += [f"static const char *const {signature.name}_names[] = {{{names}}}; /* of parameters */", ""]
     several = False
     for leaf, of_variants in zip(tree.leaves, codes, strict=True):
         attempts = []
@@ -150,13 +153,8 @@ def _attempt(
     shape += _large(signature, kernel, known)
     values = tuple(signature.parameters[name] for name in code.statics)
     parameters = ", ".join(signature.parameters.values()) or "0"
-    names = ", ".join(c_string(parameter) for parameter in signature.parameters) or '""'
-    trace = [
-        f"    static const char *const metafork_names[] = {{{names}}};",
-        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
-        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, metafork_names, metafork_numbers, "
-        f"{len(signature.parameters)});",
-    ]
+    traced = f"{signature.name}_names, metafork_numbers, {len(signature.parameters)}"
+    trace = f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {traced});"
     return [
         f"static int {function}({declarations})",
         "{",
@@ -168,7 +166,8 @@ def _attempt(
         ),
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
-        *target.launching(Attempt(code, tuple(arguments), tuple(trace), values)),
+        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
+        *target.launching(Attempt(code, tuple(arguments), trace, values)),
         "}",
     ]
 
@@ -190,7 +189,7 @@ def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> li
     ]
     lines = _definitions(definitions, own)
     large = f"metafork_failed || !metafork_fits || {unaligned}".removesuffix(" || false")
-    fits = " && ".join(f"{checked(span, own)} <= INT32_MAX" for span in kernel.spans)
+    fits = "\n            && ".join(f"{checked(span, own)} <= INT32_MAX" for span in kernel.spans)
     return [
         "{",
         "    int metafork_failed = 0;",
@@ -242,7 +241,7 @@ def _scalar(argument: Argument, signature: Signature, known: dict[str, str]) -> 
     text = known[argument.name]
     if argument.name not in signature.values:
         text = within_type(text, argument.type)
-    return f"const {spelling} {local} = ({spelling})({text});", local
+    return f"const {spelling} {local} = ({spelling}){text};", local
 
 
 def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
@@ -347,8 +346,7 @@ def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[s
             continue  # nothing to move
         text = str(array.element.size)
         for extent in array.extents:
-            size = f"metafork_within(&metafork_failed, {checked(extent, known)}, 0, INT64_MAX)"
-            text = f"metafork_multiply(&metafork_failed, {text}, {size})"
+            text = f"METAFORK_MUL({text}, METAFORK_WITHIN({checked(extent, known)}, 0, INT64_MAX))"
         sizes.append(f"metafork_bytes[{index}] = {text};")
     chosen = ", ".join(
         ["metafork_m", *(f"metafork_i->{field}" for field in signature.parameters.values()), "metafork_v"]

@@ -111,7 +111,6 @@ class Ptx(Struct, frozen=True):
         whole, large = ptx_names(attempt.code)
         return [
             f"    const void *const metafork_functions[] = {{&{whole}, &{large}}};",
-            "    int metafork_error = METAFORK_OK;",
             *launching_a_function(attempt),
         ]
 

@@ -33,13 +33,13 @@ class Attempt(Struct, frozen=True):
     """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
 
     It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
-    kernel's arguments, in order, and ``trace`` the lines that trace a launch.  ``values`` are those of the code's
+    kernel's arguments, in order, and ``trace`` the line that traces a launch.  ``values`` are those of the code's
     static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
-    trace: tuple[str, ...]
+    trace: str
     values: tuple[str, ...] = ()
 
 
@@ -191,19 +191,20 @@ def loading(code: LeafCode) -> list[str]:
     whole, large = ptx_names(code)
     return [
         "    const void *metafork_loaded[2] = {NULL, NULL};",
-        f"    int metafork_error = metafork_load(&{whole}, &metafork_loaded[0]);",
-        f"    if (metafork_error == METAFORK_OK) metafork_error = metafork_load(&{large}, &metafork_loaded[1]);",
+        f"    int metafork_failure = metafork_load(&{whole}, &metafork_loaded[0]);",
+        f"    if (metafork_failure == METAFORK_OK) metafork_failure = metafork_load(&{large}, &metafork_loaded[1]);",
+        "    if (metafork_failure != METAFORK_OK) return metafork_failure;",
         "    const void *const metafork_functions[] = {metafork_loaded[0], metafork_loaded[1]};",
     ]
 
 
 def launching_a_function(attempt: Attempt) -> list[str]:
-    """Return the statements that launch one of ``metafork_functions``, unless there is a ``metafork_error``."""
+    """Return the statements that launch one of ``metafork_functions``."""
     pointers = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
     return [
-        "    if (metafork_error == METAFORK_OK) metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
+        "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-        *attempt.trace,
+        attempt.trace,
         f"    void *metafork_arguments[] = {{{pointers}}};",
         "    const void *const metafork_function = metafork_functions[metafork_s->large];",
         "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",

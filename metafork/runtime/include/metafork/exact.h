@@ -323,4 +323,15 @@ static inline int64_t metafork_truncate(int *failed, double value) {
     return (int64_t)value;
 }
 
+/* The same in generated text, where a step that fails sets the variable metafork_failed. */
+#define METAFORK_ADD(left, right) metafork_add(&metafork_failed, left, right)
+#define METAFORK_SUB(left, right) metafork_subtract(&metafork_failed, left, right)
+#define METAFORK_MUL(left, right) metafork_multiply(&metafork_failed, left, right)
+#define METAFORK_DIV(left, right) metafork_divide(&metafork_failed, left, right)
+#define METAFORK_REM(left, right) metafork_remainder(&metafork_failed, left, right)
+#define METAFORK_SHL(left, right) metafork_shift_left(&metafork_failed, left, right)
+#define METAFORK_SHR(left, right) metafork_shift_right(&metafork_failed, left, right)
+#define METAFORK_INT(value) metafork_within(&metafork_failed, value, INT32_MIN, INT32_MAX)
+#define METAFORK_WITHIN(value, least, most) metafork_within(&metafork_failed, value, least, most)
+
 #endif
