@@ -39,6 +39,7 @@ from metafork.frontend.schedules.values.unions import Unions
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
+from metafork.frontend.text.other_languages.words import power, unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
@@ -106,6 +107,8 @@ class ExpressionBuilder:
             case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
                 return ir.binary(op, self.condition(left), self.build(right), span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
+                if op == "*" and isinstance(right, syntax.Prefix) and right.op == "*":
+                    self._refuse_power(left, right)
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
                     self.require_integers(op, (first, second), span)
@@ -137,6 +140,19 @@ class ExpressionBuilder:
                 if not what:  # reported where it was parsed
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
+
+    def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
+        """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
+        start = right.span.start
+        pointing = isinstance(right.operand, syntax.Name) and not isinstance(
+            self._resolve(right.operand.name), ScalarSymbol | ValueSymbol | None
+        )
+        if pointing or self._reporter.text(start - 1, start + 1) != "**":
+            return
+        span = replace(right.span, column=right.span.column - 1, start=start - 1, end=start + 1)
+        span = replace(span, end_line=span.line, end_column=span.column + 2)
+        base, exponent = (self._reporter.text(one.span.start, one.span.end) for one in (left, right.operand))
+        raise self._reporter.advise("MF0010", span, power(base, exponent))
 
     def condition(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
@@ -236,6 +252,10 @@ class ExpressionBuilder:
                 reason, way_out = OF_CONDITIONAL_TYPES
                 message = f"the type `{words}` is declared under a condition"
                 raise self._reporter.refuse("MF0216", type_.span, message, reason=reason, way_out=way_out)
+            from metafork.frontend.text.other_languages.types import foreign_type  # most files have none
+
+            if not type_.extents and words not in self._typedefs and (advice := foreign_type(type_.words, "")):
+                raise self._reporter.advise("MF0216", type_.span, advice)
             raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
         return found
 
@@ -253,6 +273,8 @@ class ExpressionBuilder:
             if name in self.undeclared:
                 raise RefusedError  # once is enough
             self.undeclared.add(name)
+            if (advice := unknown_name(name, self._reporter.text(0, span.start))) is not None:
+                raise self._reporter.advise("MF0301", span, advice)
             meant = similar(name, self._visible())
             hint = f"; did you mean `{meant}`?" if meant else ""
             way_out = None
@@ -265,11 +287,11 @@ class ExpressionBuilder:
             self.unusable.append(found)
             raise self._reporter.refuse(
                 found.code,
-                span,
+                found.at or span,
                 found.message,
                 reason=found.reason,
                 way_out=found.way_out,
-                related=((found.span, "declared here"),),
+                related=((span, "the schedule uses it here") if found.at else (found.span, "declared here"),),
             )
         return found
 
@@ -292,6 +314,9 @@ class ExpressionBuilder:
             return taken_for(*part)
         found = self.members(expression)
         if found is None:
+            path = path_of(expression)
+            if path is not None and isinstance(path[0], syntax.Name):
+                self.symbol(path[0].name, path[0].span)  # reports one that is not declared
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
         if found.names == ("",):
             return found.values[0]
@@ -679,6 +704,7 @@ class ExpressionBuilder:
                 )
             if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
                 self._refuse_minimum(call, name)
+            self._refuse_foreign(call, name)
             spelled = known is not None or name in OF_HEADERS
             meant = None if spelled else similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75)
             hint = f"; did you mean `{meant}`?" if meant else ""
@@ -694,6 +720,16 @@ class ExpressionBuilder:
         """Say whether a name may be that of a function of the file: no variable has it."""
         found = self._resolve(name)
         return found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206")
+
+    def _refuse_foreign(self, call: syntax.Invocation, name: str) -> None:
+        """Refuse functions of CUDA and of C's library, with what a schedule has in their place."""
+        from metafork.frontend.text.other_languages.calls import refused_call  # most files have none
+
+        before = self._reporter.text(0, call.span.start)
+        arguments = [self._reporter.text(one.span.start, one.span.end) for one in call.arguments]
+        advice = refused_call(name, arguments, before) or unknown_name(name, before)
+        if advice is not None:
+            raise self._reporter.advise("MF0206", call.callee.span, advice)
 
     def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
         """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""

@@ -1,0 +1,110 @@
+"""Types of CUDA, C++ and C that kernels do not have, where a variable is declared with one, and what to write instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from metafork.frontend.text.other_languages.advice import Advice, spelled
+from metafork.frontend.text.tokens import Token, TokenKind, hull
+from metafork.ir.messages.source import Span
+
+_HALF = frozenset(
+    {
+        *("__half", "half", "_Float16", "__fp16", "__half2", "half2", "__bf16", "bfloat16"),
+        *("__nv_bfloat16", "nv_bfloat16", "__nv_bfloat162", "__nv_fp8_e4m3", "__nv_fp8_e5m2", "bf16", "fp16"),
+    }
+)
+_VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)([1-4])")
+_COMPLEX = re.compile(r"(cu|thrust::)?(float|double|Float|Double)?_?([Cc]omplex)?")
+_WIDE = {"__int128": "long long", "__float128": "double", "_Float128": "double", "_Float64": "double", "_Float32": "float"}
+STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
+_KNOWN = "kernels know the integer types, `float` and `double`, and structures of them."
+_NO_TYPE = frozenset({"const", "volatile", "restrict", "__restrict__", "__restrict", "static", "register", "extern"})
+
+
+def foreign_type(words: Sequence[str], declarator: str) -> Advice | None:
+    """Return what is said of a type by its words, of which something is declared; ``None`` for any other type."""
+    name = " ".join(words)
+    message = f"elements of type `{name}` are not supported"
+    if name in _HALF:
+        reason = "kernels know the integer types, `float` and `double`. Smaller floating-point types are not among them."
+        return Advice(message, reason, f"use {_shown('float', declarator)}.")
+    if found := _VECTOR.fullmatch(name):
+        unsigned, kind, number = found.groups()
+        type_ = ("unsigned " if unsigned else "") + kind.replace("longlong", "long long")
+        members = ", ".join("xyzw"[: int(number)])
+        tag = {"1": "single", "2": "pair", "3": "triple", "4": "quad"}[number]
+        way = f"declare a structure, and write {_shown(tag, declarator)}:\ntypedef struct {{ {type_} {members}; }} {tag};"
+        return Advice(f"`{name}` is a type of CUDA", "the file is C. Wide loads are generated where they help.", way)
+    if "complex" in words or "_Complex" in words or re.fullmatch(r"cu(Float|Double)?Complex", name):
+        type_ = "float" if "float" in words or name in ("cuComplex", "cuFloatComplex") else "double"
+        way = f"declare a structure, write {_shown('pair', declarator)}, and compute with its members:\n"
+        return Advice(message, _KNOWN, f"{way}typedef struct {{ {type_} re, im; }} pair;")
+    if words and words[0] in _WIDE:
+        return Advice(message, _KNOWN, f"use {_shown(_WIDE[words[0]], declarator)}.")
+    if sorted(words) == ["double", "long"]:
+        return Advice(message, _KNOWN, f"use {_shown('double', declarator)}.")
+    return None
+
+
+def _shown(type_: str, declarator: str) -> str:
+    return f"`{type_} {declarator}`" if declarator else f"`{type_}`"
+
+
+def foreign_declaration(piece: Sequence[Token], named: Token) -> tuple[str, Span, Advice] | None:
+    """Return code, place and what is said of the declaration of a variable, or of its type."""
+    placed = next((token for token in piece if token.text in STORAGE_WORDS), None)
+    if placed is not None:
+        return "MF0217", placed.span, of_storage(placed.text)
+    at = next((index for index, token in enumerate(piece) if token is named), len(piece))
+    texts = [token.text for token in piece]
+    stars = next((index for index in range(at) if texts[index] in ("*", "&", "(")), at)
+    type_ = [token for token in piece[:stars] if token.text not in _NO_TYPE]
+    if not type_:
+        return None
+    if ":" in texts or "<" in texts or "&" in texts[:at]:
+        span = hull(piece[0].span, piece[-1].span)
+        return "MF0010", span, _of_cpp(spelled(texts), texts[:at], named.text)
+    declarator = spelled(texts[stars:]).rstrip(";")
+    advice = foreign_type([token.text for token in type_ if token.kind is TokenKind.NAME], declarator)
+    return None if advice is None else ("MF0216", hull(*(token.span for token in type_)), advice)
+
+
+def _of_cpp(written: str, type_: Sequence[str], name: str) -> Advice:
+    message = f"`{written}` is C++, and metafork reads C"
+    reason = "the function with the schedule is C, which a program in C++ can call."
+    const = "const " if "const" in type_ else ""
+    if "<" in type_:
+        inside = type_[type_.index("<") + 1 :]
+        element = " ".join(word for word in inside[: inside.index(">") if ">" in inside else None])
+        element = element.partition(" , ")[0].removeprefix("const ")
+        if ":" not in element and re.fullmatch(r"[\w ]+", element):
+            pointer = f"{const or ('const ' if 'const' in inside else '')}{element} *{name}"
+            way = f"take a pointer, `{pointer}`, and a size, such as `int n`. Call it with `{name}.data()` and `{name}.size()`."
+            return Advice(message, reason, way)
+    plain = " ".join(word for word in type_ if word not in ("&", "const"))
+    if re.fullmatch(r"[\w ]+", plain):
+        return Advice(message, reason, f"take a pointer, `{const}{plain} *{name}`, and write `{name}[0]` for its value.")
+    way = f"take a pointer to the elements and their number, such as `float *{name}` and `int n`."
+    return Advice(message, reason, way)
+
+
+def of_storage(word: str) -> Advice:
+    """Return what is said of a word that says where CUDA keeps a variable."""
+    reason = "where a variable is declared says which memory it is in."
+    if word in ("__shared__", "__local"):
+        reason = "an array that is declared between the grid's loop and the threads' loop is in shared memory."
+    return Advice(f"`{word}` is a word of CUDA", reason, f"remove `{word}`.")
+
+
+def of_template(tokens: Sequence[Token]) -> Advice:
+    """Return what is said of a template, whose tokens come first."""
+    texts = [token.text for token in tokens]
+    inside = texts[2 : texts.index(">")] if ">" in texts else texts[2:]
+    lines: list[str] = []
+    for piece in " ".join(inside).split(","):
+        *kind, name = piece.partition("=")[0].split() or [""]
+        lines.append(f"typedef float {name};" if kind and kind[-1] in ("typename", "class") else f"#define {name} 16")
+    way = "\n".join(["write the function for one type. Put in place of the template:", *lines])
+    return Advice("`template` is C++, and metafork reads C", "kernels are made for one type, which the file names.", way)
