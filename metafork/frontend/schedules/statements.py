@@ -202,7 +202,10 @@ class StatementBuilder:
                 raise self._reporter.refuse("MF0211", first_word(span, "switch"), "a `switch` stands in a schedule")
             case syntax.LabelledStatement(label=label, span=span):
                 raise self._reporter.refuse("MF0204", first_word(span, label), "a label stands in a schedule")
-            case syntax.Empty() | syntax.Opaque() | syntax.ScheduleStatement():
+            case syntax.Opaque(tokens=tokens):
+                self._scopes.give_up_unknown(tokens)
+                return ()  # reported where it was parsed
+            case syntax.Empty() | syntax.ScheduleStatement():
                 return ()  # nothing, or reported where it was parsed
 
     def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
@@ -251,6 +254,8 @@ class StatementBuilder:
             ahead: tuple[ir.Stmt, ...] = ()
             fault = False
             try:
+                if isinstance(loop.init, syntax.Unsupported):
+                    self._scopes.give_up_unknown(loop.init.tokens)
                 if isinstance(loop.init, syntax.Declaration):
                     ahead = self.declare(loop.init, level)
                 elif loop.init is not None:

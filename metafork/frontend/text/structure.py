@@ -128,7 +128,8 @@ class Structure:
             return self._conditional(index, end, inside, depth)
         if word == "do":
             return self._do(index, end, inside, depth)
-        if word in ("case", "default") or (following == ":" and word not in KEYWORDS):
+        label = following == ":" and self._text(index + 2, end) != ":"  # `::` is C++
+        if word in ("case", "default") or (label and word not in KEYWORDS):
             return self._label(index, end, inside, depth)
         if word in ("break", "continue", "goto", "return"):
             return self._jump(index, end, inside)

@@ -91,7 +91,7 @@ def foreign_syntax(tokens: Sequence[Token]) -> tuple[Span, Advice] | None:
             return token.span, _of_cpp(text, "the memory of a kernel is fixed before it runs.", way)
         if text == "(" and after[1:2] == [")"] and (advice := foreign_type(after[:1], "")) is not None:
             return tokens[here + 1].span, advice
-        if text == "*" and after[:1] == ["*"] and tokens[here + 1].span.start == token.span.end:
+        if text == "*" and after[:1] in (["*"], ["*="]) and tokens[here + 1].span.start == token.span.end:
             return hull(token.span, tokens[here + 1].span), power("", "")
     return None
 
@@ -125,6 +125,9 @@ def _qualified(texts: Sequence[str], here: int) -> Advice:
     """Return what is said of ``std::max(a, b)``, or of another name with ``::``."""
     name = texts[here + 3] if here + 3 < len(texts) else ""
     what = f"{texts[here]}::{name}"
+    if name in ("cout", "cerr", "clog"):
+        way = "remove the line. To see values, store them in an array and print that array after the schedule."
+        return _of_cpp(what, "a schedule runs on the GPU. It computes on arrays, and cannot print.", way)
     reason = "the functions of a schedule are those of `math.h`, and those of the file."
     arguments = _arguments(texts, here + 4)
     if name in ("max", "min") and len(arguments) == 2:
