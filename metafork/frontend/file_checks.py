@@ -11,7 +11,8 @@ from metafork.frontend.text.clauses.keywords import AFTER_SCHEDULE, is_schedule_
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
-from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Preprocessed
+from metafork.frontend.text.other_languages.files import keyword_pragma
+from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Directive, Preprocessed
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import TokenKind, first_from
 from metafork.ir.messages.source import Span
@@ -130,10 +131,36 @@ class FileChecks(Struct, frozen=True):
                 continue
             if any(first <= index < behind for first, behind in parsed):
                 continue
-            if token.text == "meta_for":
+            if token.text == "meta_for" and (pragma := self._pragma_before(index)) is not None:
+                self._refuse_pragma(*pragma, token.span)
+            elif token.text == "meta_for":
                 self.reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
             elif begins(tokens, index + 2, len(tokens)):
                 self.reporter.error("MF0226", token.span, "this `meta_static` stands in front of no schedule")
+
+    def _pragma_before(self, index: int) -> tuple[Directive, bool] | None:
+        """Return the pragma that is meant for the schedule of a ``meta_for``; whether a brace stands between them."""
+        tokens = self.preprocessed.tokens
+        for brace in (False, True):
+            here = index - brace
+            if brace and tokens[here].text != "{":
+                continue
+            least = tokens[here - 1].span.end if here > 0 else 0
+            for one in self.preprocessed.directives:
+                between = least <= one.span.start < tokens[here].span.start
+                if between and (keyword_pragma(one) or "").startswith("meta_schedule"):
+                    return one, brace
+        return None
+
+    def _refuse_pragma(self, pragma: Directive, brace: bool, loop: Span) -> None:
+        self.reporter.error(
+            "MF0012",
+            pragma.span,
+            "`meta_schedule` is a keyword, not a pragma",
+            reason="C ignores this pragma.",
+            way_out=f"write in place of it{' and of the brace' * brace}:\n{keyword_pragma(pragma)}{' {' * brace}",
+            related=((loop, "so this `meta_for` is outside of every schedule"),),
+        )
 
     def directives(self, span: Span) -> None:
         """Refuse conditional compilation around or inside a schedule, and directives inside one."""

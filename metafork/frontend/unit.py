@@ -48,6 +48,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
+from metafork.frontend.text.other_languages.files import PlainFile, python_file
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
@@ -143,6 +144,8 @@ class UnitParser:
         )
 
     def _parse(self) -> None:
+        if (python := python_file(self._source.text)) is not None:
+            raise self._reporter.advise("MF0002", *python)
         preprocessed, partners = self._tokens()
         preprocessed.define_enumerators(partners)
         self._assumptions = preprocessed.assumptions
@@ -161,6 +164,9 @@ class UnitParser:
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
+            plain = PlainFile(self._source.text, tokens, partners, functions, preprocessed.directives)
+            if not self._reporter.failed and (found := plain.advice()) is not None:
+                raise self._reporter.advise("MF0002", *found)
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
