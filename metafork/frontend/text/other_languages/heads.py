@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from metafork.frontend.text.other_languages.advice import Advice
+
 _FUNCTION = re.compile(r"^[ \t]*([A-Za-z_][\w \t\n*]*?\((?:[^(){};]|\([^(){};]*\))*\))\s*\{", re.MULTILINE)
 _NO_FUNCTION = re.compile(r"(if|for|while|switch|else|meta_\w+|do)\b")
 
@@ -33,3 +35,18 @@ def head_around(before: str) -> str | None:
     """Return the head of the function that a place lies in, by the text in front; ``None`` where none is found."""
     heads = [one[1] for one in _FUNCTION.finditer(before) if not _NO_FUNCTION.match(one[1])]
     return " ".join(heads[-1].split()) if heads else None
+
+
+def lone_loop(before: str, opening: str) -> Advice:
+    """Return what is said of a nest of one loop; ``opening`` is the text from ``meta_schedule`` to the loop."""
+    head = head_around(before)
+    block, mended = ("B", "") if head is None else with_block_size(head, ())
+    cut = " ".join(opening.replace("meta_schedule", f"meta_schedule meta_block({block})", 1).split())
+    way = f"add `meta_block({block})`, or a number, `meta_block(256)`:\n{cut}"
+    if mended:
+        way = f"add `meta_block({block})`, and make the block size a parameter:\n{mended}\n{cut}"
+    return Advice(
+        "this `meta_for` does not say how its iterations are divided into blocks",
+        "a GPU runs blocks of threads. One `meta_for` alone does not say how many threads a block has.",
+        way,
+    )

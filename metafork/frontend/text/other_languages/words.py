@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from metafork.frontend.text.other_languages.advice import Advice, spelled
+from metafork.frontend.text.other_languages.heads import head_around, with_parameter
 from metafork.frontend.text.other_languages.types import STORAGE_WORDS, foreign_type, of_storage
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import MATH_FUNCTIONS
@@ -21,6 +22,8 @@ _HEAD = re.compile(r"meta_for\s*\(\s*(?:[\w ]+?\s)?(\w+)\s*=[^;]*;[^;<]*<\s*([^;
 
 def unknown_name(name: str, before: str) -> Advice | None:
     """Return what is said of a name that nothing declares, or of a call of it; ``before`` is the text in front."""
+    if re.search(r"\bmeta_block\s*\([^()]*$", before):
+        return _block_size(name, before)
     if name in _CONSTANTS:
         return Advice(f"`{name}` is not declared", "the file is C.", f"write `{_CONSTANTS[name]}`.")
     if name == "RAND_MAX":
@@ -31,6 +34,17 @@ def unknown_name(name: str, before: str) -> Advice | None:
     language = "CUDA" if name in INDEX_WORDS else "OpenCL"
     reason = f"in a schedule the variables of the `meta_for` loops are the indices. `{name}` does not exist."
     return Advice(f"`{name}` is a word of {language}", reason, _variables(before), "index words")
+
+
+def _block_size(name: str, before: str) -> Advice:
+    """Return what is said of the size of a block that nothing declares."""
+    reason = f"`meta_block` says how many threads a block has. The caller chooses `{name}`."
+    head = head_around(before)
+    way = "declare it as an integer, or give a number: `meta_block(256)`."
+    if head is not None:
+        head = with_parameter(head, f"int {name}")
+        way = f"give a number, `meta_block(256)`, or make `{name}` a parameter of the function:\n{head}"
+    return Advice(f"`{name}` is not declared", reason, way)
 
 
 def element_index(before: str) -> str:
