@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
-from metafork.frontend.host.variables import Variable, advise, declared
+from metafork.frontend.host.variables import Variable, advise, declared, of_rows
 from metafork.frontend.members.member_parameters import member_parameters
 from metafork.frontend.members.returning import Returning
 from metafork.frontend.members.structure_values import Paths, named_members
@@ -26,7 +26,7 @@ from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
 from metafork.frontend.text.tokens import Token, hull
-from metafork.frontend.text.vocabulary import HEADER_TYPES
+from metafork.frontend.text.vocabulary import HEADER_TYPES, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
@@ -131,6 +131,12 @@ class Signatures(Struct, frozen=True):
             variable.is_parameter = True
             if variable.fault == "MF0315":
                 self._of_other_languages(variable, expanded, text)
+            if variable.fault == "MF0201" and variable.at is not None:
+                scalars = [one for one in variables.values() if one.type is not None and one.name != "B"]
+                numbers = [one.name for one in scalars if one.type is not None and not one.type.floating]
+                element = scalar_type(declarator.type.words, scope.typedefs)
+                if len(numbers) > 1 and element is not None:
+                    advise(variable, "MF0201", variable.at, of_rows(variable.name, element, *numbers[:2]))
             if variable.name in variables:
                 self.reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable

@@ -248,7 +248,10 @@ class UnitParser:
         self.undecided = bool(preprocessed.undecided)
         for one in preprocessed.included:
             for name in one.missing:
-                self._reporter.suspect("MF0018", one.directive.span, f"the header {name} is not found")
+                whole = one.directive.span
+                at = self._source.text.find(name, whole.start, whole.end)
+                span = self._lines.span(at, at + len(name)) if at >= 0 else whole
+                self._reporter.suspect("MF0018", span, f"the header {name} is not found")
         for directive in preprocessed.unbalanced:
             self._reporter.error("MF0004", directive.span, f"this `#{directive.word}` has no partner")
         try:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from metafork.frontend.text import syntax
 from metafork.frontend.text.other_languages.advice import Advice
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
+from metafork.frontend.text.tokens import hull
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -19,10 +20,9 @@ class Variable(Struct, eq=False):
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable, with its ``message``, and ``reason`` and ``way_out`` of its own, and ``at`` where it
-    is mended, if that is not where it is used; ``pointed``
-    is the type of what a pointer, or an array without its first extent, leads to, single elements or ``rows`` of these
-    extents.  An array of structures has an extent more, their members, and ``structure`` says which.  ``since`` is the
+    diagnostic for any other variable, with its ``message``, ``reason`` and ``way_out`` of its own, and ``at`` where it is
+    mended, if that is not where it is used; ``pointed`` is the type of what a pointer, or an array without its first
+    extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their members, and ``structure`` says which.  ``since`` is the
     place from which it has its declared extents, ``escapes`` the place where its address is given away, after which
     every call may write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a
     ``const`` array.
@@ -132,6 +132,8 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif scalar is None and " ".join(type_.words) in typedefs.conditional:
         _with_unknown_type(variable, type_, typedefs)
+    elif type_.pointers == 2 and scalar is not None and not type_.extents and not type_.rows and not type_.function:
+        advise(variable, "MF0201", hull(type_.span, declarator.name_span), of_rows(name, scalar))
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
@@ -151,6 +153,29 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def of_rows(name: str, element: ScalarType, rows: str = "n", columns: str = "m") -> Advice:
+    """Return what is said of a table of pointers to rows, with names of its sizes."""
+    return Advice(
+        f"`{element.spelling} **{name}` is a table of pointers, and cannot be copied to the GPU",
+        "rows that lie anywhere in the host's memory have no counterpart on the GPU.",
+        f"use one array for all rows, such as `{element.spelling} {name}[{rows}][{columns}]` for {rows} rows of "
+        f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element.spelling}))`.",
+    )
+
+
+def without_size(variable: Variable) -> None:
+    """Say of an array of the file without its first extent where to write it."""
+    spelling = "float" if variable.pointed is None else variable.pointed.spelling
+    name, inner = variable.name, "".join(f"[{_shown(one)}]" for one in variable.rows)
+    variable.at = variable.span
+    variable.message = f"it is not known how many elements `{name}` has"
+    variable.reason = f"`{name}` is copied to the GPU, so its size must be known."
+    variable.way_out = (
+        f"write the size into the declaration, such as `{spelling} {name}[1000]{inner}`, or make it a parameter of the "
+        f"function: `{spelling} {name}[n]{inner}`."
+    )
 
 
 def _spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName:

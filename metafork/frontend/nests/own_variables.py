@@ -43,9 +43,8 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
     for name, writes in places.items():
         variable = site.visible.get(name)
         head = next((place for place in writes if id(place) in heads), None)
-        if head is not None and host.is_certain and (variable is None or not _is_plain_local(variable)):
-            if name in free_names(schedule.body):
-                _refuse_index(heads[id(head)], head, variable, reporter)
+        if head is not None and host.is_certain and name in free_names(schedule.body):
+            _refuse_index(heads[id(head)], head, variable, reporter)
         if variable is None or name in results or not _is_plain_local(variable):
             continue
         if not host.is_certain or name in host.in_pragmas or name not in free_names(schedule.body):

@@ -39,6 +39,7 @@ from metafork.frontend.schedules.values.unions import Unions
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
+from metafork.frontend.text.other_languages.indices import of_dimensions
 from metafork.frontend.text.other_languages.words import power, unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
@@ -314,9 +315,9 @@ class ExpressionBuilder:
             return taken_for(*part)
         found = self.members(expression)
         if found is None:
-            path = path_of(expression)
-            if path is not None and isinstance(path[0], syntax.Name):
-                self.symbol(path[0].name, path[0].span)  # reports one that is not declared
+            owner = path_of(expression)
+            if owner is not None and isinstance(owner[0], syntax.Name):
+                self.symbol(owner[0].name, owner[0].span)  # reports one that is not declared
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
         if found.names == ("",):
             return found.values[0]
@@ -544,9 +545,14 @@ class ExpressionBuilder:
             )
         array = symbol.array
         if len(indices) != len(symbol.extents):
-            had, given = _count(len(symbol.extents), "extent"), _count(len(indices), "index")
-            message = f"`{base.name}` has {had} and is given {given}"
-            raise self._reporter.refuse("MF0302", expression.span, message, related=((array.span, "declared here"),))
+            texts = [
+                [self._reporter.text(part.span.start, part.span.end) for part in parts]
+                for parts in (one.items if isinstance(one, syntax.Comma) else (one,) for one in reversed(indices))
+            ]
+            declared = f"{'const ' * symbol.const}{array.element.spelling} {base.name}"
+            before = self._reporter.text(0, expression.span.start)
+            advice = of_dimensions(declared, len(symbol.extents), texts, before)
+            raise self._reporter.advise("MF0302", expression.span, advice, ((array.span, "declared here"),))
         built = self._all(*reversed(indices))
         for index, value in zip(reversed(indices), built, strict=True):
             if value.type.floating:

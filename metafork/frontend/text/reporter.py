@@ -9,7 +9,7 @@ from metafork.frontend.text.other_languages.advice import Advice
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
 
-_UNKNOWN_NAMES = frozenset({"MF0206", "MF0301", "MF0312", "MF0315"})
+_UNKNOWN_NAMES = frozenset({"MF0206", "MF0216", "MF0301", "MF0312", "MF0315"})
 """The codes of names that nothing declares, among others."""
 _FOLLOWING = _UNKNOWN_NAMES | {"MF0010", "MF0205", "MF0216", "MF0220"}
 """The codes of what may follow from that."""
@@ -88,9 +88,7 @@ class Reporter:
         self.error(code, span, message, reason=reason, way_out=way_out, related=related)
         return RefusedError(message)
 
-    def advise(
-        self, code: str, span: Span, advice: Advice, related: tuple[tuple[Span, str], ...] = ()
-    ) -> RefusedError:
+    def advise(self, code: str, span: Span, advice: Advice, related: tuple[tuple[Span, str], ...] = ()) -> RefusedError:
         """Note what is said of something that another language has, once for a cause; return the exception."""
         if advice.cause not in self._causes:
             self.error(code, span, advice.message, reason=advice.reason, way_out=advice.help, related=related)
@@ -109,9 +107,10 @@ class Reporter:
     def finish(self) -> None:
         """Raise ``DiagnosticsError`` where an error was noted."""
         if self._suspects and any(one.code in _UNKNOWN_NAMES for one in self._noted):
+            unknown = min(one.span for one in self._noted if one.code in _UNKNOWN_NAMES)
             self._noted = [one for one in self._noted if one.code not in _FOLLOWING]
-            for one in self._suspects:
-                self.error(*one)
+            for code, span, message in self._suspects:
+                self.error(code, span, message, related=((unknown, "it may declare what is used here"),))
         if self.failed:
             raise DiagnosticsError(self._noted)
 

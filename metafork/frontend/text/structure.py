@@ -318,9 +318,7 @@ class Structure:
         if advice is not None:
             self._reporter.advise(code, span, advice)
         else:
-            self._reporter.error(
-                code, self._hull(first - 2, close + 1), f"the head of a `{keyword}` has three parts"
-            )
+            self._reporter.error(code, self._hull(first - 2, close + 1), f"the head of a `{keyword}` has three parts")
 
     def _loop_start(self, index: int, end: int, inside: bool) -> syntax.Declaration | syntax.Expression:
         """Parse the first part of a loop's head; the semicolon behind it is at ``end``."""

@@ -19,12 +19,16 @@ _ATOMIC = {
     "atomicMin": "{0} = {0} < {1} ? {0} : {1}",
 }
 _BARRIERS = frozenset({"__syncthreads", "__syncwarp", "__threadfence", "__threadfence_block", "barrier"})
-_CUDA = re.compile(r"atomic[A-Z]\w*|__(shfl|ballot|any|all|match|reduce|activemask|syncthreads|threadfence|ldg|ldcg)\w*")
+_CUDA = re.compile(
+    r"atomic[A-Z]\w*|__(shfl|ballot|any|all|match|reduce|activemask|syncthreads|threadfence|ldg|ldcg)\w*"
+)
 """Functions of CUDA besides those that have a counterpart."""
 _PRINTING = (PRINTING_FUNCTIONS - {"assert"}) | {"putc", "fputc", "fwrite", "vprintf", "dprintf"}
 _READING = SCANNING_FUNCTIONS | {"getchar", "fgets", "fgetc", "getc", "fread", "getline"}
 _MEMORY = frozenset({"malloc", "calloc", "realloc", "aligned_alloc", "alloca", "cudaMalloc", "posix_memalign"})
-_RANDOM = frozenset({"rand", "random", "drand48", "lrand48", "mrand48", "rand_r", "erand48", "curand", "curand_uniform"})
+_RANDOM = frozenset(
+    {"rand", "random", "drand48", "lrand48", "mrand48", "rand_r", "erand48", "curand", "curand_uniform"}
+)
 _ENDING = frozenset({"assert", "abort", "exit", "_Exit", "quick_exit", "__trap"})
 _CLOCKS = frozenset({"clock", "clock64", "time", "clock_gettime", "gettimeofday", "omp_get_wtime"})
 
@@ -36,7 +40,9 @@ def refused_call(name: str, arguments: Sequence[str], before: str) -> Advice | N
     of_cuda = f"`{name}` is a function of CUDA"
     here = f"`{name}` cannot be called in a schedule"
     if name in _BARRIERS:
-        return Advice(of_cuda, "threads of a block wait for each other between two loops of threads.", _second_loop(before))
+        return Advice(
+            of_cuda, "threads of a block wait for each other between two loops of threads.", _second_loop(before)
+        )
     if name in _ATOMIC and len(arguments) == 2:
         update = _ATOMIC[name].format(_led_to(arguments[0]), arguments[1])
         reason = "in a schedule an atomic update is an assignment with `meta_atomic` in front, and has no value."
@@ -44,24 +50,34 @@ def refused_call(name: str, arguments: Sequence[str], before: str) -> Advice | N
     if name == "__ldg" and len(arguments) == 1:
         return Advice(of_cuda, "an element is read by its index.", f"write `{_led_to(arguments[0])}`.")
     if name.startswith("__") and name[2:] in MATH_FUNCTIONS:
-        return Advice(of_cuda, "a schedule calls functions of `math.h`.", f"write `{name[2:]}({', '.join(arguments)})`.")
+        return Advice(
+            of_cuda, "a schedule calls functions of `math.h`.", f"write `{name[2:]}({', '.join(arguments)})`."
+        )
     if name in ("rsqrt", "rsqrtf") and len(arguments) == 1:
         one, root = ("1.0f", "sqrtf") if name == "rsqrtf" else ("1.0", "sqrt")
         return Advice(of_cuda, "a schedule calls functions of `math.h`.", f"write `{one} / {root}({arguments[0]})`.")
     if name.startswith("atomic") and _CUDA.fullmatch(name):
-        reason = "atomic updates are `+=`, `-=`, `&=`, `|=`, `^=`, the greater and the smaller of two, and have no value."
-        return Advice(of_cuda, reason, "use one of these, `meta_atomic x[0] += 1;`, or give each thread its own element.")
+        reason = (
+            "atomic updates are `+=`, `-=`, `&=`, `|=`, `^=`, the greater and the smaller of two, and have no value."
+        )
+        return Advice(
+            of_cuda, reason, "use one of these, `meta_atomic x[0] += 1;`, or give each thread its own element."
+        )
     if _CUDA.fullmatch(name):
         reason = "threads of a block exchange values through an array of the block."
-        way = "declare an array between the grid's loop and the threads' loops, write it in one loop and read it in the next."
+        way = "declare an array between the grid's loop and the threads' loops. Write it in one loop, read it in the next."
         return Advice(of_cuda, reason, way)
     if name in _PRINTING:
         way = "remove the line. To see values, store them in an array and print that array after the schedule."
         return Advice(here, f"{_ON_THE_GPU} It computes on arrays, and cannot print.", way)
     if name in _READING:
-        return Advice(here, f"{_ON_THE_GPU} It cannot read input.", "read the values into an array before the schedule.")
+        return Advice(
+            here, f"{_ON_THE_GPU} It cannot read input.", "read the values into an array before the schedule."
+        )
     if name in _ENDING:
-        way = "remove the line. Check the array before the schedule, or store a flag in an array and check it afterwards."
+        way = (
+            "remove the line. Check the array before the schedule, or store a flag in an array and check it afterwards."
+        )
         return Advice(here, f"{_ON_THE_GPU} A thread cannot end the program.", way)
     if name in _MEMORY or name in ("free", "cudaFree"):
         reason = "the memory of a kernel is fixed before it runs."

@@ -19,7 +19,8 @@ from metafork.frontend.text.tokens import LineMap, Token
 from metafork.ir.messages.source import Span
 
 _PYTHON = re.compile(
-    r"^(?:import \w[\w.]*(?: as \w+)?|from [\w.]+ import .*|@\w[\w.]*(?:\(.*\))?|(?:async )?def \w+\(.*|class \w+.*:)\s*$",
+    r"^(?:import \w[\w.]*(?: as \w+)?|from [\w.]+ import .*|@\w[\w.]*(?:\(.*\))?"
+    r"|(?:async )?def \w+\(.*|class \w+.*:)\s*$",
     re.MULTILINE,
 )
 _MARKED = "loops that are marked with `meta_schedule` and `meta_for`"
@@ -60,7 +61,9 @@ def _lines(text: str, *, several: bool = False) -> list[str]:
     last = next((line for line in reversed(lines) if line.strip()), "")
     margin = len(last) - len(last.lstrip()) if last.strip() == "}" and not several else None
     if margin is None:
-        margin = max(min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0) - 2 * (not several), 0)
+        margin = max(
+            min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0) - 2 * (not several), 0
+        )
     return [first, *(line[min(margin, len(line) - len(line.lstrip())) :] for line in lines)]
 
 
@@ -124,7 +127,9 @@ class PlainFile(Struct, frozen=True):
         function = next((one for one in self.functions if self._inside(one, directive.span)), None)
         behind = [index for index, one in enumerate(self.tokens) if one.span.start > directive.span.start]
         last = len(self.tokens) if function is None else function.close_brace
-        loop = next((index for index in behind if index < last and self.tokens[index].text in ("for", "meta_for")), None)
+        loop = next(
+            (index for index in behind if index < last and self.tokens[index].text in ("for", "meta_for")), None
+        )
         if loop is None or function is None or self.tokens[loop + 1].text != "(":
             return "\n".join([way, *_EXAMPLE])
         end = self._statement_end(loop)
@@ -159,7 +164,9 @@ class PlainFile(Struct, frozen=True):
         if outside and not single:
             lines = ["{", *(f"  {line}" for line in _lines(statement, several=True)), "}"]
         block, head = self._with_block(function)
-        head = re.sub(r"\b(__global__|__launch_bounds__\s*\([^()]*\)|extern \"C\")\s*", "", head or self._head(function))
+        head = re.sub(
+            r"\b(__global__|__launch_bounds__\s*\([^()]*\)|extern \"C\")\s*", "", head or self._head(function)
+        )
         loop = [f"meta_for (int {index} = 0; {index} < {limit[1]}; {index}++)"]
         loop = [f"{loop[0]} {{", *lines[1:]] if lines[0] == "{" else [*loop, *(f"  {line}" for line in lines)]
         return [head, "{", f"  meta_schedule meta_block({block}) {{", *(f"    {line}" for line in loop), "  }", "}"]

@@ -16,8 +16,7 @@ def with_block_size(head: str, words: Collection[str]) -> tuple[str, str]:
 
     ``words`` are those of the function, which name something else.
     """
-    before, _, inside = head.rstrip().removesuffix(")").partition("(")
-    if re.search(r"\bint\s+B\b", inside):
+    if re.search(r"\bint\s+B\b", head.partition("(")[2]):
         return "B", ""
     block = next(name for name in ("B", "block", "block_size", "size_of_block") if name not in words)
     return block, with_parameter(head, f"int {block}")
@@ -40,9 +39,9 @@ def head_around(before: str) -> str | None:
 def lone_loop(before: str, opening: str) -> Advice:
     """Return what is said of a nest of one loop; ``opening`` is the text from ``meta_schedule`` to the loop."""
     head = head_around(before)
-    block, mended = ("B", "") if head is None else with_block_size(head, ())
+    block, mended = ("256", "") if head is None else with_block_size(head, ())
     cut = " ".join(opening.replace("meta_schedule", f"meta_schedule meta_block({block})", 1).split())
-    way = f"add `meta_block({block})`, or a number, `meta_block(256)`:\n{cut}"
+    way = f"add `meta_block({block})`, with {block} threads for a block:\n{cut}"
     if mended:
         way = f"add `meta_block({block})`, and make the block size a parameter:\n{mended}\n{cut}"
     return Advice(

@@ -1,4 +1,4 @@
-"""Types of CUDA, C++ and C that kernels do not have, where a variable is declared with one, and what to write instead."""
+"""Types of CUDA, C++ and C that kernels do not have, where a variable has one, and what to write instead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ _HALF = frozenset(
 )
 _VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)([1-4])")
 _COMPLEX = re.compile(r"(cu|thrust::)?(float|double|Float|Double)?_?([Cc]omplex)?")
-_WIDE = {"__int128": "long long", "__float128": "double", "_Float128": "double", "_Float64": "double", "_Float32": "float"}
+_WIDE = {
+    "__int128": "long long",
+    "__float128": "double",
+    "_Float128": "double",
+    "_Float64": "double",
+    "_Float32": "float",
+}
 STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
 _KNOWN = "kernels know the integer types, `float` and `double`, and structures of them."
 _NO_TYPE = frozenset({"const", "volatile", "restrict", "__restrict__", "__restrict", "static", "register", "extern"})
@@ -28,14 +34,18 @@ def foreign_type(words: Sequence[str], declarator: str) -> Advice | None:
     name = " ".join(words)
     message = f"elements of type `{name}` are not supported"
     if name in _HALF:
-        reason = "kernels know the integer types, `float` and `double`. Smaller floating-point types are not among them."
+        reason = (
+            "kernels know the integer types, `float` and `double`. Smaller floating-point types are not among them."
+        )
         return Advice(message, reason, f"use {_shown('float', declarator)}.")
     if found := _VECTOR.fullmatch(name):
         unsigned, kind, number = found.groups()
         type_ = ("unsigned " if unsigned else "") + kind.replace("longlong", "long long")
         members = ", ".join("xyzw"[: int(number)])
         tag = {"1": "single", "2": "pair", "3": "triple", "4": "quad"}[number]
-        way = f"declare a structure, and write {_shown(tag, declarator)}:\ntypedef struct {{ {type_} {members}; }} {tag};"
+        way = (
+            f"declare a structure, and write {_shown(tag, declarator)}:\ntypedef struct {{ {type_} {members}; }} {tag};"
+        )
         return Advice(f"`{name}` is a type of CUDA", "the file is C. Wide loads are generated where they help.", way)
     if "complex" in words or "_Complex" in words or re.fullmatch(r"cu(Float|Double)?Complex", name):
         type_ = "float" if "float" in words or name in ("cuComplex", "cuFloatComplex") else "double"
@@ -81,11 +91,13 @@ def _of_cpp(written: str, type_: Sequence[str], name: str) -> Advice:
         element = element.partition(" , ")[0].removeprefix("const ")
         if ":" not in element and re.fullmatch(r"[\w ]+", element):
             pointer = f"{const or ('const ' if 'const' in inside else '')}{element} *{name}"
-            way = f"take a pointer, `{pointer}`, and a size, such as `int n`. Call it with `{name}.data()` and `{name}.size()`."
-            return Advice(message, reason, way)
+            call = f"Call it with `{name}.data()` and `{name}.size()`."
+            return Advice(message, reason, f"take a pointer, `{pointer}`, and a size, such as `int n`. {call}")
     plain = " ".join(word for word in type_ if word not in ("&", "const"))
     if re.fullmatch(r"[\w ]+", plain):
-        return Advice(message, reason, f"take a pointer, `{const}{plain} *{name}`, and write `{name}[0]` for its value.")
+        return Advice(
+            message, reason, f"take a pointer, `{const}{plain} *{name}`, and write `{name}[0]` for its value."
+        )
     way = f"take a pointer to the elements and their number, such as `float *{name}` and `int n`."
     return Advice(message, reason, way)
 
@@ -107,4 +119,6 @@ def of_template(tokens: Sequence[Token]) -> Advice:
         *kind, name = piece.partition("=")[0].split() or [""]
         lines.append(f"typedef float {name};" if kind and kind[-1] in ("typename", "class") else f"#define {name} 16")
     way = "\n".join(["write the function for one type. Put in place of the template:", *lines])
-    return Advice("`template` is C++, and metafork reads C", "kernels are made for one type, which the file names.", way)
+    return Advice(
+        "`template` is C++, and metafork reads C", "kernels are made for one type, which the file names.", way
+    )

@@ -132,7 +132,9 @@ def _of_auto(name: str, behind: Sequence[Token]) -> Advice:
     if re.match(r"[\d.]+", literal) and not literal.startswith("0x") and re.search(r"[.eE]", literal):
         type_ = "float" if literal[-1] in "fF" else "double"
     shown = f"{type_} {name} = {literal}" if literal else f"{type_} {name}"
-    return Advice("`auto` does not name a type in C", "only C++ takes the type from the value.", f"write the type: `{shown}`.")
+    return Advice(
+        "`auto` does not name a type in C", "only C++ takes the type from the value.", f"write the type: `{shown}`."
+    )
 
 
 def _qualified(texts: Sequence[str], here: int) -> Advice:
