@@ -129,7 +129,7 @@ class Signatures(Struct, frozen=True):
                 continue
             variable = declared(_without_least(declarator, variables), scope.typedefs, 0)
             variable.is_parameter = True
-            if variable.fault == "MF0315":
+            if variable.fault in ("MF0216", "MF0315"):
                 self._of_other_languages(variable, expanded, text)
             if variable.fault == "MF0201" and variable.at is not None:
                 scalars = [one for one in variables.values() if one.type is not None and one.name != "B"]
@@ -177,7 +177,7 @@ class Signatures(Struct, frozen=True):
 
         first = self.preprocessed.tokens[text.first]
         named = declared_name(piece)
-        found = None if named is None or variable.fault != "MF0315" else foreign_declaration(piece, named)
+        found = None if named is None or variable.fault == "MF0008" else foreign_declaration(piece, named)
         if found is not None:
             advise(variable, *found)
         elif first.text == "template":

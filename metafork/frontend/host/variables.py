@@ -20,12 +20,12 @@ class Variable(Struct, eq=False):
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable, with its ``message``, ``reason`` and ``way_out`` of its own, and ``at`` where it is
-    mended, if that is not where it is used; ``pointed`` is the type of what a pointer, or an array without its first
-    extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their members, and ``structure`` says which.  ``since`` is the
-    place from which it has its declared extents, ``escapes`` the place where its address is given away, after which
-    every call may write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a
-    ``const`` array.
+    diagnostic for any other variable, with its ``message``, ``reason`` and ``way_out`` of its own, and ``at`` where it
+    is mended, if that is not where it is used; ``pointed`` is the type of what a pointer, or an array without its first
+    extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their
+    members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
+    the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
+    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
     """
 
     name: str

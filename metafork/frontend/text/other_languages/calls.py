@@ -65,7 +65,7 @@ def refused_call(name: str, arguments: Sequence[str], before: str) -> Advice | N
         )
     if _CUDA.fullmatch(name):
         reason = "threads of a block exchange values through an array of the block."
-        way = "declare an array between the grid's loop and the threads' loops. Write it in one loop, read it in the next."
+        way = "declare an array between the grid's loop and the threads' loops; write it in one, read it in the next."
         return Advice(of_cuda, reason, way)
     if name in _PRINTING:
         way = "remove the line. To see values, store them in an array and print that array after the schedule."

@@ -197,6 +197,8 @@ def foreign_head(keyword: str, text: str) -> Advice | None:
         head = f"{keyword} ({found[1] or 'int'} {name} = {found[3]}; {name} <= {parts[1]}; {name}++)"
         return Advice(message, reason, f"write:\n{head}")
     if found := re.fullmatch(r"([\w ]+?)[ &*]+(\w+) ?(?::|in) ?(\w+)", text):
-        head = f"{keyword} (int i = 0; i < n; i++)"
-        return Advice(message, reason, f"count the elements, and use `{found[3]}[i]` in place of `{found[2]}`:\n{head}")
+        index = f"{found[2]}_index"
+        head = f"{keyword} (int {index} = 0; {index} < n; {index}++)"
+        way = f"count the n elements, and use `{found[3]}[{index}]` in place of `{found[2]}`:\n{head}"
+        return Advice(message, reason, way)
     return None
