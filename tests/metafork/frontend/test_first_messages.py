@@ -200,7 +200,8 @@ CASES = {
     ),
     "a kernel of CUDA that returns": (
         "«__global__» void move(const float *a, float *b, int n)\n{\n"
-        "  const int k = threadIdx.x + blockDim.x * blockIdx.x;\n  if (k >= n) return;\n  float t = a[k];\n  b[k] = t;\n}\n",
+        "  const int k = threadIdx.x + blockDim.x * blockIdx.x;\n  if (k >= n) return;\n"
+        "  float t = a[k];\n  b[k] = t;\n}\n",
         "MF0002",
         "this is a file of CUDA",
         {
