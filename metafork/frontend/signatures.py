@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
-from metafork.frontend.host.variables import Variable, advise, declared, of_rows
+from metafork.frontend.host.variables import Variable, advise, declared
 from metafork.frontend.members.member_parameters import member_parameters
 from metafork.frontend.members.returning import Returning
 from metafork.frontend.members.structure_values import Paths, named_members
@@ -131,12 +131,8 @@ class Signatures(Struct, frozen=True):
             variable.is_parameter = True
             if variable.fault in ("MF0216", "MF0315"):
                 self._of_other_languages(variable, expanded, text)
-            if variable.fault == "MF0201" and variable.at is not None:
-                scalars = [one for one in variables.values() if one.type is not None and one.name != "B"]
-                numbers = [one.name for one in scalars if one.type is not None and not one.type.floating]
-                element = scalar_type(declarator.type.words, scope.typedefs)
-                if len(numbers) > 1 and element is not None:
-                    advise(variable, "MF0201", variable.at, of_rows(variable.name, element, *numbers[:2]))
+            if variable.fault == "MF0201":
+                self._of_rows(variable, piece, declarator.type.words, variables)
             if variable.name in variables:
                 self.reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable
@@ -170,6 +166,20 @@ class Signatures(Struct, frozen=True):
         for variable in variables.values():
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables, members
+
+    def _of_rows(
+        self, variable: Variable, piece: Sequence[Token], words: tuple[str, ...], before: Mapping[str, Variable]
+    ) -> None:
+        """Say of a table of pointers, ``float **x`` or ``float *x[n]``, how its rows are declared."""
+        from metafork.frontend.text.other_languages.types import table_of_rows  # most files have none
+
+        element = scalar_type(words, self.scope.typedefs)
+        scalars = [one for one in before.values() if one.type is not None and one.name != "B"]
+        sizes = [one.name for one in scalars if one.type is not None and not one.type.floating]
+        if element is not None:
+            advice = table_of_rows(piece, variable.name, element.spelling, sizes[:2] if len(sizes) > 1 else ("n", "m"))
+            if advice is not None:
+                advise(variable, "MF0201", hull(piece[0].span, piece[-1].span), advice)
 
     def _of_other_languages(self, variable: Variable, piece: Sequence[Token], text: FunctionText) -> None:
         """Say of a parameter of no known type what its type, or the template of its function, is elsewhere."""

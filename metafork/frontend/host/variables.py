@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from metafork.frontend.text import syntax
 from metafork.frontend.text.other_languages.advice import Advice
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
-from metafork.frontend.text.tokens import hull
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -132,8 +131,6 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif scalar is None and " ".join(type_.words) in typedefs.conditional:
         _with_unknown_type(variable, type_, typedefs)
-    elif type_.pointers == 2 and scalar is not None and not type_.extents and not type_.rows and not type_.function:
-        advise(variable, "MF0201", hull(type_.span, declarator.name_span), of_rows(name, scalar))
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
@@ -153,16 +150,6 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
-
-
-def of_rows(name: str, element: ScalarType, rows: str = "n", columns: str = "m") -> Advice:
-    """Return what is said of a table of pointers to rows, with names of its sizes."""
-    return Advice(
-        f"`{element.spelling} **{name}` is a table of pointers, and cannot be copied to the GPU",
-        "rows that lie anywhere in the host's memory have no counterpart on the GPU.",
-        f"use one array for all rows, such as `{element.spelling} {name}[{rows}][{columns}]` for {rows} rows of "
-        f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element.spelling}))`.",
-    )
 
 
 def without_size(variable: Variable) -> None:

@@ -191,7 +191,7 @@ CASES = {
         "«__global__» void scale(int n, float *x)\n{\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
         "  if (i < n) x[i] = 2 * x[i];\n}\nvoid run(int n, float *x)\n{\n  scale<<<(n + 255) / 256, 256>>>(n, x);\n}\n",
         "MF0002",
-        "this is a file of CUDA",
+        "this is a CUDA file",
         {
             "__global__ void scale(int n, float *x)": "void scale(int n, int B, float *x)",
             "  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) x[i] = 2 * x[i];\n": MARKED,
@@ -203,7 +203,7 @@ CASES = {
         "  const int k = threadIdx.x + blockDim.x * blockIdx.x;\n  if (k >= n) return;\n"
         "  float t = a[k];\n  b[k] = t;\n}\n",
         "MF0002",
-        "this is a file of CUDA",
+        "this is a CUDA file",
         {
             "__global__ void move(const float *a": "void move(int B, const float *a",
             "  const int k = threadIdx.x + blockDim.x * blockIdx.x;\n  if (k >= n) return;\n": "meta_schedule "
@@ -439,6 +439,12 @@ CASES = {
         "MF0201",
         "`float **x` is a table of pointers",
         {"float **x": "float x[n][m]"},
+    ),
+    "an array of pointers": (
+        typed("int m, «const double *a[n]», double *x", "for (int j = 0; j < m; j++) x[i] = a[i][j];"),
+        "MF0201",
+        "`const double *a[n]` is a table of pointers",
+        {"const double *a[n]": "const double a[n][m]"},
     ),
     "rows of a pointer": (
         typed("int m, float *x", "for (int j = 0; j < m; j++) «x[i][j]» = 2 * x[i][j];"),

@@ -102,6 +102,21 @@ def _of_cpp(written: str, type_: Sequence[str], name: str) -> Advice:
     return Advice(message, reason, way)
 
 
+def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequence[str]) -> Advice | None:
+    """Return what is said of ``float **x`` and ``float *x[n]``, with names for sizes; ``None`` of another pointer."""
+    written = spelled(token.text for token in piece)
+    if not re.search(rf"\*\*\s*{name}$|(?<!\*)\*\s*{name}\[\w*\]$", written):
+        return None
+    rows, columns = sizes
+    const = "const " if piece[0].text == "const" else ""
+    return Advice(
+        f"`{written}` is a table of pointers, and cannot be copied to the GPU",
+        "rows that lie anywhere in the host's memory have no counterpart on the GPU.",
+        f"use one array for all rows, such as `{const}{element} {name}[{rows}][{columns}]` for {rows} rows of "
+        f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element}))`.",
+    )
+
+
 def of_storage(word: str) -> Advice:
     """Return what is said of a word that says where CUDA keeps a variable."""
     reason = "where a variable is declared says which memory it is in."
