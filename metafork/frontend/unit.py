@@ -49,6 +49,7 @@ from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
 from metafork.frontend.text.other_languages.files import PlainFile, python_file
+from metafork.frontend.text.other_languages.types import around_functions, foreign_function
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
@@ -175,6 +176,9 @@ class UnitParser:
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
         if not stray:
             checks.loops([*hidden, *((one.first, one.close_brace) for one in holding)])
+        outer = next((one for one in tokens if one.text in ("namespace", "class")), None) if stray else None
+        if outer is not None and tokens.index(outer) < stray[0]:
+            raise self._reporter.advise("MF0010", outer.span, around_functions(outer.text))
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
@@ -284,6 +288,8 @@ class UnitParser:
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
         body_span = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
         FileChecks(preprocessed, self._reporter).directives(whole)
+        if (foreign := foreign_function(tokens[text.first : text.name])) is not None and foreign[0] == "MF0217":
+            self._reporter.advise(*foreign)
         visible = {
             name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
         }

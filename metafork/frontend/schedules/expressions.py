@@ -691,6 +691,8 @@ class ExpressionBuilder:
         return ir.IntConst(elements * of.array.element.size, ScalarType.UNSIGNED_LONG, span)
 
     def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if isinstance(call.callee, syntax.Member) and isinstance(call.callee.base, syntax.Name):
+            self.symbol(call.callee.base.name, call.callee.base.span)  # reports one that no schedule can use
         if not isinstance(call.callee, syntax.Name):
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
@@ -714,9 +716,7 @@ class ExpressionBuilder:
             spelled = known is not None or name in OF_HEADERS
             meant = None if spelled else similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75)
             hint = f"; did you mean `{meant}`?" if meant else ""
-            raise self._reporter.refuse(
-                "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
-            )
+            raise self._reporter.refuse("MF0206", call.callee.span, f"`{name}` cannot be called in a schedule{hint}")
         if len(call.arguments) != len(known.parameters):
             message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)

@@ -67,6 +67,8 @@ def refused_call(name: str, arguments: Sequence[str], before: str) -> Advice | N
         reason = "threads of a block exchange values through an array of the block."
         way = "declare an array between the grid's loop and the threads' loops; write it in one, read it in the next."
         return Advice(of_cuda, reason, way)
+    if re.fullmatch(r"(cuda|cu|hip)[A-Z]\w*", name) and name not in _MEMORY and name != "cudaFree":
+        return Advice(of_cuda, "copies and launches are generated, and wait for each other.", "remove the line.")
     if name in _PRINTING:
         way = "remove the line. To see values, store them in an array and print that array after the schedule."
         return Advice(here, f"{_ON_THE_GPU} It computes on arrays, and cannot print.", way)

@@ -114,7 +114,8 @@ class PlainFile(Struct, frozen=True):
         lines = None if function is None else self._of_index(function)
         if lines is None:
             lines = _EXAMPLE
-        message = f"this is {'a CUDA' if language == 'CUDA' else 'an OpenCL'} file, and metafork does not read {language}"
+        article = "a" if language == "CUDA" else "an"
+        message = f"this is {article} {language} file, and metafork does not read {language}"
         return Advice(message, reason, "\n".join([way, *lines]))
 
     def _inside(self, function: FunctionText, span: Span) -> bool:

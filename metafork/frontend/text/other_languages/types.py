@@ -24,6 +24,7 @@ _WIDE = {
     "_Float64": "double",
     "_Float32": "float",
 }
+_OF_FUNCTIONS = frozenset({"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "__kernel"})
 STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
 _KNOWN = "kernels know the integer types, `float` and `double`, and structures of them."
 _NO_TYPE = frozenset({"const", "volatile", "restrict", "__restrict__", "__restrict", "static", "register", "extern"})
@@ -64,6 +65,9 @@ def _shown(type_: str, declarator: str) -> str:
 
 def foreign_declaration(piece: Sequence[Token], named: Token) -> tuple[str, Span, Advice] | None:
     """Return code, place and what is said of the declaration of a variable, or of its type."""
+    if (constant := next((token for token in piece if token.text == "constexpr"), None)) is not None:
+        reason = "in C, a constant is a `const` variable, or a macro."
+        return "MF0010", constant.span, Advice("`constexpr` is C++, and metafork reads C", reason, "write `const`.")
     placed = next((token for token in piece if token.text in STORAGE_WORDS), None)
     if placed is not None:
         return "MF0217", placed.span, of_storage(placed.text)
@@ -94,12 +98,33 @@ def _of_cpp(written: str, type_: Sequence[str], name: str) -> Advice:
             call = f"Call it with `{name}.data()` and `{name}.size()`."
             return Advice(message, reason, f"take a pointer, `{pointer}`, and a size, such as `int n`. {call}")
     plain = " ".join(word for word in type_ if word not in ("&", "const"))
+    if const and re.fullmatch(r"[\w ]+", plain):
+        return Advice(message, reason, f"take the value: `{const}{plain} {name}`.")
     if re.fullmatch(r"[\w ]+", plain):
         return Advice(
             message, reason, f"take a pointer, `{const}{plain} *{name}`, and write `{name}[0]` for its value."
         )
     way = f"take a pointer to the elements and their number, such as `float *{name}` and `int n`."
     return Advice(message, reason, way)
+
+
+def foreign_function(head: Sequence[Token]) -> tuple[str, Span, Advice] | None:
+    """Return code, place and what is said of a function by what stands in front of its name."""
+    words = [token for token in head if token.text in _OF_FUNCTIONS]
+    if words:
+        message = f"`{words[0].text}` is a word of {'OpenCL' if words[0].text == '__kernel' else 'CUDA'}"
+        reason = "functions are C of the host. What a schedule calls of them is generated for the device."
+        way = f"remove {' and '.join(f'`{token.text}`' for token in words)}."
+        return "MF0217", words[0].span, Advice(message, reason, way)
+    if head and head[0].text == "template":
+        return "MF0010", head[0].span, of_template(head)
+    return None
+
+
+def around_functions(word: str) -> Advice:
+    """Return what is said of a ``namespace`` or a ``class`` around a function with a schedule."""
+    reason = "the functions of C are those of a file, and of nothing in it."
+    return Advice(f"`{word}` is C++, and metafork reads C", reason, f"move the function out of the {word}.")
 
 
 def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequence[str]) -> Advice | None:

@@ -40,6 +40,8 @@ def _block_size(name: str, before: str) -> Advice:
     """Return what is said of the size of a block that nothing declares."""
     reason = f"`meta_block` says how many threads a block has. The caller chooses `{name}`."
     head = head_around(before)
+    if head is not None and re.search(rf"\b{name}\b", head):
+        head = None
     way = "declare it as an integer, or give a number: `meta_block(256)`."
     if head is not None:
         head = with_parameter(head, f"int {name}")
@@ -87,6 +89,12 @@ def foreign_syntax(tokens: Sequence[Token]) -> tuple[Span, Advice] | None:
     texts = [token.text for token in tokens]
     for here, (token, text) in enumerate(zip(tokens, texts, strict=True)):
         after = texts[here + 1 : here + 4]
+        if text == "&" and after[1:2] == ["="] and 0 < here < 4 and tokens[here - 1].kind is TokenKind.NAME:
+            value = spelled(texts[here + 3 :]).rstrip(";")
+            way = f"write `{value}` in place of `{after[0]}`."
+            return hull(tokens[0].span, tokens[here + 1].span), _of_cpp(
+                spelled(texts[: here + 2]), "C has no references.", way
+            )
         if text == "auto" and after[:1] and tokens[here + 1].kind is TokenKind.NAME:
             return token.span, _of_auto(after[0], tokens[here + 2 :])
         if after[:2] == [":", ":"] and token.kind is TokenKind.NAME:
