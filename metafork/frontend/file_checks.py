@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text.clauses.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
-from metafork.frontend.text.other_languages.files import keyword_pragma
+from metafork.frontend.text.other_languages.files import PlainFile, keyword_pragma
+from metafork.frontend.text.other_languages.types import around_functions
 from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Directive, Preprocessed
-from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import TokenKind, first_from
 from metafork.ir.messages.source import Span
 
@@ -116,6 +118,26 @@ class FileChecks(Struct, frozen=True):
                 if is_schedule_keyword(included.tokens, index) or token.text in hiding:
                     message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
                     self.reporter.error("MF0017", included.directive.span, message)
+
+    def around(self, stray: Sequence[int]) -> None:
+        """Refuse a namespace or a class of C++ around functions with schedules."""
+        tokens = self.preprocessed.tokens
+        for at in range(stray[0] if stray else 0):
+            begins = at == 0 or tokens[at - 1].text in ("}", ";")
+            if begins and tokens[at].text in ("namespace", "class") and tokens[at + 1].kind is TokenKind.NAME:
+                raise self.reporter.advise("MF0010", tokens[at].span, around_functions(tokens[at].text))
+
+    def without_schedule(
+        self, whole: Span, partners: Mapping[int, int], functions: Sequence[FunctionText]
+    ) -> RefusedError:
+        """Refuse a file without a schedule, with what its loops are marked by instead."""
+        tokens = self.preprocessed.tokens
+        text = self.reporter.text(whole.start, whole.end)
+        found = PlainFile(text, tokens, partners, functions, self.preprocessed.directives).advice()
+        if found is not None:
+            return self.reporter.advise("MF0002", *found)
+        place = tokens[0].span if tokens else replace(whole, end_line=1, end_column=1, end=0)
+        return self.reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
 
     def hides(self, function: FunctionText) -> bool:
         """Say whether a function uses a macro with a schedule in it: its loops may be that's."""

@@ -145,9 +145,8 @@ class ExpressionBuilder:
     def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
         """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
         start = right.span.start
-        pointing = isinstance(right.operand, syntax.Name) and not isinstance(
-            self._resolve(right.operand.name), ScalarSymbol | ValueSymbol | None
-        )
+        scalars = (self._resolve(name) for name in syntax.names_in(right.operand))
+        pointing = any(one is not None and not isinstance(one, ScalarSymbol | ValueSymbol) for one in scalars)
         if pointing or self._reporter.text(start - 1, start + 1) != "**":
             return
         span = replace(right.span, column=right.span.column - 1, start=start - 1, end=start + 1)

@@ -53,8 +53,16 @@ def test_one_message_with_a_help_that_can_be_followed(case):
 
 
 def test_what_is_no_fault_of_theirs_is_taken():
-    text = one("x[i] = x[i] **p;", "void f(int n, int B, float x[n], const float *p)\n{\n")
-    assert parse(Source("power.mf", text)).schedules
+    for text in (
+        "x[i] = x[i] **p;",
+        "x[i] = x[i] **(p + 1);",
+        "int and = 2; x[i] = and;",
+        "float auto_ = 1; x[i] = auto_;",
+    ):
+        text = one(text, "void f(int n, int B, float x[n], const float p[2])\n{\n")
+        assert parse(Source("power.mf", text)).schedules
+    empty = "#define __device__\n#define __global__\n__device__ float twice(float x) { return 2 * x; }\n__global__ "
+    assert parse(Source("device.mf", empty + one("x[i] = twice(x[i]);"))).schedules
     host = "#pragma omp parallel for\n  for (int j = 0; j < n; j++) x[j] = 1;\n"
     assert parse(Source("omp.mf", SCALE + host + MARKED + "}\n")).schedules
     python = "/*\nimport numpy\n*/\n" + SCALE + MARKED + "}\n"

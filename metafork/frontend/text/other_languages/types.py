@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 from metafork.frontend.text.other_languages.advice import Advice, spelled
 from metafork.frontend.text.tokens import Token, TokenKind, hull
@@ -25,7 +26,7 @@ _WIDE = {
     "_Float32": "float",
 }
 _OF_FUNCTIONS = frozenset({"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "__kernel"})
-STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
+_STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
 _KNOWN = "kernels know the integer types, `float` and `double`, and structures of them."
 _NO_TYPE = frozenset({"const", "volatile", "restrict", "__restrict__", "__restrict", "static", "register", "extern"})
 
@@ -68,9 +69,8 @@ def foreign_declaration(piece: Sequence[Token], named: Token) -> tuple[str, Span
     if (constant := next((token for token in piece if token.text == "constexpr"), None)) is not None:
         reason = "in C, a constant is a `const` variable, or a macro."
         return "MF0010", constant.span, Advice("`constexpr` is C++, and metafork reads C", reason, "write `const`.")
-    placed = next((token for token in piece if token.text in STORAGE_WORDS), None)
-    if placed is not None:
-        return "MF0217", placed.span, of_storage(placed.text)
+    for index in placed(piece):
+        return "MF0217", piece[index].span, of_storage(piece[index].text)
     at = next((index for index, token in enumerate(piece) if token is named), len(piece))
     texts = [token.text for token in piece]
     stars = next((index for index in range(at) if texts[index] in ("*", "&", "(")), at)
@@ -140,6 +140,14 @@ def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequen
         f"use one array for all rows, such as `{const}{element} {name}[{rows}][{columns}]` for {rows} rows of "
         f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element}))`.",
     )
+
+
+def placed(tokens: Sequence[Token]) -> list[int]:
+    """Return the words of a declaration that say where CUDA keeps a variable, and are no names of C in it."""
+    words = takewhile(lambda index: tokens[index].kind is TokenKind.NAME, range(len(tokens) - 1))
+    return [
+        index for index in words if tokens[index].text in _STORAGE_WORDS and tokens[index + 1].kind is TokenKind.NAME
+    ]
 
 
 def of_storage(word: str) -> Advice:

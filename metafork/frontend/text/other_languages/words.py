@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from metafork.frontend.text.other_languages.advice import Advice, spelled
 from metafork.frontend.text.other_languages.heads import head_around, with_parameter
-from metafork.frontend.text.other_languages.types import STORAGE_WORDS, foreign_type, of_storage
+from metafork.frontend.text.other_languages.types import foreign_type, of_storage, placed
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import MATH_FUNCTIONS
 from metafork.ir.messages.source import Span
@@ -77,11 +77,7 @@ def _variables(before: str) -> str:
 
 def storage_words(tokens: Sequence[Token]) -> dict[int, Advice]:
     """Return the places of words that say where CUDA keeps a variable, with what is said of each."""
-    return {
-        index: of_storage(token.text)
-        for index, token in enumerate(tokens)
-        if token.kind is TokenKind.NAME and token.text in STORAGE_WORDS
-    }
+    return {index: of_storage(tokens[index].text) for index in placed(tokens)}
 
 
 def foreign_syntax(tokens: Sequence[Token]) -> tuple[Span, Advice] | None:
