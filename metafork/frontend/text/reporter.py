@@ -9,7 +9,7 @@ from metafork.frontend.text.other_languages.advice import Advice
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
 
-_UNKNOWN_NAMES = frozenset({"MF0206", "MF0216", "MF0301", "MF0312", "MF0315"})
+_UNKNOWN_NAMES = frozenset({"MF0206", "MF0301", "MF0312", "MF0315"})
 """The codes of names that nothing declares, among others."""
 _FOLLOWING = _UNKNOWN_NAMES | {"MF0010", "MF0205", "MF0216", "MF0220"}
 """The codes of what may follow from that."""
@@ -29,6 +29,7 @@ class Reporter:
         self._suspects: list[tuple[str, Span, str]] = []
         self._context: list[tuple[Span, str]] = []
         self._causes: set[str] = set()
+        self._certain: set[Span] = set()
 
     @contextmanager
     def context(self, span: Span, message: str) -> Iterator[None]:
@@ -94,6 +95,8 @@ class Reporter:
             self.error(code, span, advice.message, reason=advice.reason, way_out=advice.help, related=related)
         if advice.cause:
             self._causes.add(advice.cause)
+        if advice.certain:
+            self._certain.add(span)
         return RefusedError(advice.message)
 
     def text(self, start: int, end: int) -> str:
@@ -106,9 +109,11 @@ class Reporter:
 
     def finish(self) -> None:
         """Raise ``DiagnosticsError`` where an error was noted."""
-        if self._suspects and any(one.code in _UNKNOWN_NAMES for one in self._noted):
-            unknown = min(one.span for one in self._noted if one.code in _UNKNOWN_NAMES)
-            self._noted = [one for one in self._noted if one.code not in _FOLLOWING]
+        doubtful = [one for one in self._noted if one.span not in self._certain]
+        unknown = min((one.span for one in doubtful if one.code in _UNKNOWN_NAMES), default=None)
+        if self._suspects and unknown is not None:
+            following = [one for one in doubtful if one.code in _FOLLOWING]
+            self._noted = [one for one in self._noted if one not in following]
             for code, span, message in self._suspects:
                 self.error(code, span, message, related=((unknown, "it may declare what is used here"),))
         if self.failed:

@@ -77,3 +77,17 @@ def test_a_header_that_is_not_found_is_told_with_what_needs_it(tmp_path):
     assert (found.code, found.span.line, found.span.column) == ("MF0018", 1, 10)
     assert [span.line for span, _ in found.related] == [6]
     assert "-I DIRECTORY" in found.way_out
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("#include <cuda_fp16.h>\n" + one("x[i] = 1;", "void f(int n, int B, half *x)\n{\n"), "MF0216"),
+        ("#include <cuda_runtime.h>\n" + one("x[threadIdx.x] = 1;"), "MF0301"),
+        ('#include "sizes.h"\n' + one("x[i] = 1;", "void f(int n, float *x)\n{\n"), "MF0018"),
+    ],
+)
+def test_headers_that_are_not_found_explain_other_names_than_those_of_other_languages(text, code):
+    with pytest.raises(DiagnosticsError) as refused:
+        parse(Source("/nowhere/a.mf", text))
+    assert [found.code for found in refused.value.diagnostics] == [code]

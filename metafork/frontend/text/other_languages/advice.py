@@ -9,12 +9,16 @@ from msgspec import Struct
 
 
 class Advice(Struct, frozen=True):
-    """A message with its reason and help, which may have lines of source; of one ``cause`` the first is reported."""
+    """A message with its reason and help, which may have lines of source; of one ``cause`` the first is reported.
+
+    It is not ``certain`` if a header that is not found may say otherwise.
+    """
 
     message: str
     reason: str
     help: str
     cause: str = ""
+    certain: bool = True
 
 
 def spelled(texts: Iterable[str]) -> str:

@@ -70,7 +70,10 @@ def refused_call(name: str, arguments: Sequence[str], before: str) -> Advice | N
     if re.fullmatch(r"(cuda|cu|hip)[A-Z]\w*", name) and name not in _MEMORY and name != "cudaFree":
         return Advice(of_cuda, "copies and launches are generated, and wait for each other.", "remove the line.")
     if name in _PRINTING:
-        way = "remove the line. To see values, store them in an array and print that array after the schedule."
+        way = (
+            "remove the line. To see values, store them in an array and print that array after the schedule. "
+            "`METAFORK_TRACE=1` prints which kernel runs."
+        )
         return Advice(here, f"{_ON_THE_GPU} It computes on arrays, and cannot print.", way)
     if name in _READING:
         return Advice(

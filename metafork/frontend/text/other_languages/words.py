@@ -25,7 +25,7 @@ def unknown_name(name: str, before: str) -> Advice | None:
     if re.search(r"\bmeta_block\s*\([^()]*$", before):
         return _block_size(name, before)
     if name in _CONSTANTS:
-        return Advice(f"`{name}` is not declared", "the file is C.", f"write `{_CONSTANTS[name]}`.")
+        return Advice(f"`{name}` is not declared", "the file is C.", f"write `{_CONSTANTS[name]}`.", certain=False)
     if name == "RAND_MAX":
         reason = "the random numbers of the host's library are not for a schedule."
         return Advice(f"`{name}` is not declared", reason, "write the number.", "random numbers")
@@ -46,7 +46,7 @@ def _block_size(name: str, before: str) -> Advice:
     if head is not None:
         head = with_parameter(head, f"int {name}")
         way = f"give a number, `meta_block(256)`, or make `{name}` a parameter of the function:\n{head}"
-    return Advice(f"`{name}` is not declared", reason, way)
+    return Advice(f"`{name}` is not declared", reason, way, certain=False)
 
 
 def element_index(before: str) -> str:
