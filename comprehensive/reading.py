@@ -225,7 +225,7 @@ def _remaining(others: Sequence[Diagnostic], refused: Sequence[Diagnostic]) -> l
     What their accesses say is known once the errors are corrected.
     """
     pointers = {one.span.start: one for one in refused if one.code in _POINTERS}
-    return list(dict.fromkeys(pointers.get(one.span.start, one) for one in others))
+    return list(dict.fromkeys(one if one.code == "MF0302" else pointers.get(one.span.start, one) for one in others))
 
 
 def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:
@@ -247,7 +247,9 @@ def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, Unknown]]
     if found is None:
         return None
     name, unknown_ = found
-    way_out = one.way_out
+    way_out = one.way_out.replace("`float a[n]`", f"`{name}[n]` in place of `*{name}`").replace("a[n]", f"{name}[n]")
+    if one.message == f"`{name}` is a pointer":
+        one = replace(one, message=f"it is not known how many elements `{name}` has")
     if unknown_.most:
         way_out = (
             f"if it has as many elements in each launch, say so: `#pragma metafork extents({name}[{unknown_.most}])`."

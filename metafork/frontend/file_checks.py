@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.text.clauses.keywords import AFTER_SCHEDULE, is_schedule_keyword, similar
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
-from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Preprocessed
-from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.other_languages.files import PlainFile, keyword_pragma
+from metafork.frontend.text.other_languages.types import around_functions
+from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Directive, Preprocessed
+from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import TokenKind, first_from
 from metafork.ir.messages.source import Span
 
@@ -116,6 +119,26 @@ class FileChecks(Struct, frozen=True):
                     message = f"a `meta_schedule` stands in {included.directive.rest.strip()}"
                     self.reporter.error("MF0017", included.directive.span, message)
 
+    def around(self, stray: Sequence[int]) -> None:
+        """Refuse a namespace or a class of C++ around functions with schedules."""
+        tokens = self.preprocessed.tokens
+        for at in range(stray[0] if stray else 0):
+            begins = at == 0 or tokens[at - 1].text in ("}", ";")
+            if begins and tokens[at].text in ("namespace", "class") and tokens[at + 1].kind is TokenKind.NAME:
+                raise self.reporter.advise("MF0010", tokens[at].span, around_functions(tokens[at].text))
+
+    def without_schedule(
+        self, whole: Span, partners: Mapping[int, int], functions: Sequence[FunctionText]
+    ) -> RefusedError:
+        """Refuse a file without a schedule, with what its loops are marked by instead."""
+        tokens = self.preprocessed.tokens
+        text = self.reporter.text(whole.start, whole.end)
+        found = PlainFile(text, tokens, partners, functions, self.preprocessed.directives).advice()
+        if found is not None:
+            return self.reporter.advise("MF0002", *found)
+        place = tokens[0].span if tokens else replace(whole, end_line=1, end_column=1, end=0)
+        return self.reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
+
     def hides(self, function: FunctionText) -> bool:
         """Say whether a function uses a macro with a schedule in it: its loops may be that's."""
         hiding = self.preprocessed.macros_with("meta_schedule")
@@ -130,10 +153,36 @@ class FileChecks(Struct, frozen=True):
                 continue
             if any(first <= index < behind for first, behind in parsed):
                 continue
-            if token.text == "meta_for":
+            if token.text == "meta_for" and (pragma := self._pragma_before(index)) is not None:
+                self._refuse_pragma(*pragma, token.span)
+            elif token.text == "meta_for":
                 self.reporter.error("MF0012", token.span, "a `meta_for` stands outside every `meta_schedule`")
             elif begins(tokens, index + 2, len(tokens)):
                 self.reporter.error("MF0226", token.span, "this `meta_static` stands in front of no schedule")
+
+    def _pragma_before(self, index: int) -> tuple[Directive, bool] | None:
+        """Return the pragma that is meant for the schedule of a ``meta_for``; whether a brace stands between them."""
+        tokens = self.preprocessed.tokens
+        for brace in (False, True):
+            here = index - brace
+            if brace and tokens[here].text != "{":
+                continue
+            least = tokens[here - 1].span.end if here > 0 else 0
+            for one in self.preprocessed.directives:
+                between = least <= one.span.start < tokens[here].span.start
+                if between and (keyword_pragma(one) or "").startswith("meta_schedule"):
+                    return one, brace
+        return None
+
+    def _refuse_pragma(self, pragma: Directive, brace: bool, loop: Span) -> None:
+        self.reporter.error(
+            "MF0012",
+            pragma.span,
+            "`meta_schedule` is a keyword, not a pragma",
+            reason="C ignores this pragma.",
+            way_out=f"write in place of it{' and of the brace' * brace}:\n{keyword_pragma(pragma)}{' {' * brace}",
+            related=((loop, "so this `meta_for` is outside of every schedule"),),
+        )
 
     def directives(self, span: Span) -> None:
         """Refuse conditional compilation around or inside a schedule, and directives inside one."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
-from metafork.frontend.host.variables import Variable, declared
+from metafork.frontend.host.variables import Variable, advise, declared
 from metafork.frontend.members.member_parameters import member_parameters
 from metafork.frontend.members.returning import Returning
 from metafork.frontend.members.structure_values import Paths, named_members
@@ -26,7 +26,7 @@ from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
 from metafork.frontend.text.tokens import Token, hull
-from metafork.frontend.text.vocabulary import HEADER_TYPES
+from metafork.frontend.text.vocabulary import HEADER_TYPES, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
@@ -100,7 +100,7 @@ class Signatures(Struct, frozen=True):
         promised = said_in_promises(self.preprocessed.directives)
         taken = {*self.words, *(token.text for token in body)}
         inside = (text.open_paren + 1, text.close_paren)
-        pieces = split_commas(tokens, *inside)
+        pieces = _with_templates(tokens, split_commas(tokens, *inside))
         parameters: list[FunctionParameter] = []
         variables: dict[str, Variable] = {}
         for first, behind in pieces:
@@ -125,9 +125,14 @@ class Signatures(Struct, frozen=True):
                     if fault := next((token.fault for token in expanded if token.fault), ""):
                         variable.fault, variable.message = "MF0008", f"the type of `{name}` is not certain: {fault}"
                     variables[name] = variable
+                    self._of_other_languages(variable, expanded, text)
                 continue
             variable = declared(_without_least(declarator, variables), scope.typedefs, 0)
             variable.is_parameter = True
+            if variable.fault in ("MF0216", "MF0315"):
+                self._of_other_languages(variable, expanded, text)
+            if variable.fault == "MF0201":
+                self._of_rows(variable, piece, declarator.type.words, variables)
             if variable.name in variables:
                 self.reporter.error("MF0307", declarator.name_span, f"`{variable.name}` is declared twice")
             variables[variable.name] = variable
@@ -162,6 +167,32 @@ class Signatures(Struct, frozen=True):
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables, members
 
+    def _of_rows(
+        self, variable: Variable, piece: Sequence[Token], words: tuple[str, ...], before: Mapping[str, Variable]
+    ) -> None:
+        """Say of a table of pointers, ``float **x`` or ``float *x[n]``, how its rows are declared."""
+        from metafork.frontend.text.other_languages.types import table_of_rows  # most files have none
+
+        element = scalar_type(words, self.scope.typedefs)
+        scalars = [one for one in before.values() if one.type is not None and one.name != "B"]
+        sizes = [one.name for one in scalars if one.type is not None and not one.type.floating]
+        if element is not None:
+            advice = table_of_rows(piece, variable.name, element.spelling, sizes[:2] if len(sizes) > 1 else ("n", "m"))
+            if advice is not None:
+                advise(variable, "MF0201", hull(piece[0].span, piece[-1].span), advice)
+
+    def _of_other_languages(self, variable: Variable, piece: Sequence[Token], text: FunctionText) -> None:
+        """Say of a parameter of no known type what its type, or the template of its function, is elsewhere."""
+        from metafork.frontend.text.other_languages.types import foreign_declaration, of_template  # most have none
+
+        first = self.preprocessed.tokens[text.first]
+        named = declared_name(piece)
+        found = None if named is None or variable.fault == "MF0008" else foreign_declaration(piece, named)
+        if found is not None:
+            advise(variable, *found)
+        elif first.text == "template":
+            advise(variable, "MF0010", first.span, of_template(self.preprocessed.tokens[text.first : text.name]))
+
     def _expand(self, tokens: Sequence[Token]) -> list[Token]:
         try:
             return self.preprocessed.expand(tokens)
@@ -177,6 +208,23 @@ class Signatures(Struct, frozen=True):
     def _text(self, tokens: Sequence[Token]) -> str:
         joined = " ".join(self._plain(token) for token in tokens)
         return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
+
+
+def _with_templates(tokens: Sequence[Token], pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the parameters with the arguments of C++'s templates, ``std::array<float, 16> &x``, in one piece."""
+    found: list[tuple[int, int]] = []
+    depth = 0
+    for first, behind in pieces:
+        joined = depth > 0
+        for token in tokens[first:behind]:
+            if token.text == "[" and depth == 0:
+                break
+            depth = max(depth + token.text.count("<") - token.text.count(">"), 0)
+        if joined:
+            found[-1] = (found[-1][0], behind)
+        else:
+            found.append((first, behind))
+    return found if depth == 0 else list(pieces)
 
 
 _CHANGING_MEMBERS = (

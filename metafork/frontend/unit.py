@@ -48,6 +48,8 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
+from metafork.frontend.text.other_languages.files import python_file
+from metafork.frontend.text.other_languages.types import foreign_function
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
@@ -143,6 +145,8 @@ class UnitParser:
         )
 
     def _parse(self) -> None:
+        if (python := python_file(self._source.text)) is not None:
+            raise self._reporter.advise("MF0002", *python)
         preprocessed, partners = self._tokens()
         preprocessed.define_enumerators(partners)
         self._assumptions = preprocessed.assumptions
@@ -161,14 +165,12 @@ class UnitParser:
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
-            if not self._reporter.failed:
-                place = tokens[0].span if tokens else self._lines.span(0, 0)
-                raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
-            raise RefusedError
+            raise RefusedError if self._reporter.failed else checks.without_schedule(whole, partners, functions)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
         stray = [at for at in keywords if not any(one.open_brace < at < one.close_brace for one in functions)]
         if not stray:
             checks.loops([*hidden, *((one.first, one.close_brace) for one in holding)])
+        checks.around(stray)
         if stray and functions:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
@@ -242,7 +244,10 @@ class UnitParser:
         self.undecided = bool(preprocessed.undecided)
         for one in preprocessed.included:
             for name in one.missing:
-                self._reporter.suspect("MF0018", one.directive.span, f"the header {name} is not found")
+                whole = one.directive.span
+                at = self._source.text.find(name, whole.start, whole.end)
+                span = self._lines.span(at, at + len(name)) if at >= 0 else whole
+                self._reporter.suspect("MF0018", span, f"the header {name} is not found")
         for directive in preprocessed.unbalanced:
             self._reporter.error("MF0004", directive.span, f"this `#{directive.word}` has no partner")
         try:
@@ -275,6 +280,9 @@ class UnitParser:
         whole = hull(tokens[text.first].span, tokens[text.close_brace].span)
         body_span = hull(tokens[text.open_brace].span, tokens[text.close_brace].span)
         FileChecks(preprocessed, self._reporter).directives(whole)
+        foreign = foreign_function(self._expand(preprocessed, tokens[text.first : text.name]))
+        if foreign is not None and foreign[0] == "MF0217":
+            self._reporter.advise(*foreign)
         visible = {
             name: one for name, one in scope.variables.items() if one.span.start < whole.start or one.fault == "MF0206"
         }

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from metafork.frontend.host.known_names import C_WORDS, KnownNames
-from metafork.frontend.host.variables import Variable, declare_under_condition, declared, define_type
+from metafork.frontend.host.variables import (
+    Variable,
+    advise,
+    declare_under_condition,
+    declared,
+    define_type,
+    without_size,
+)
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import definitions
@@ -82,6 +89,10 @@ class FileScope:
             self._functions.add(name.text)
             strange = Variable(name.text, name.span, 0, is_global=True)
             strange.fault, strange.message = "MF0315", f"the declaration of `{name.text}` is not understood"
+            from metafork.frontend.text.other_languages.types import foreign_declaration  # most files have none
+
+            if (foreign := foreign_declaration(tokens, name)) is not None:
+                advise(strange, *foreign)
             self.variables.setdefault(name.text, strange)
 
     def _declare(self, tokens: Sequence[Token], certain: bool) -> None:
@@ -110,6 +121,8 @@ class FileScope:
                     declare_under_condition(variable, self.variables.get(declarator.name))
                 variable.scope = dict(self.variables)
                 variable.is_global = True
+                if variable.fault == "MF0208":
+                    without_size(variable)
                 if certain and variable.const:
                     variable.initial = declarator.value
                     variable.braces = None if shortened is not tokens else declarator.braces

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
+from metafork.frontend.text.other_languages.advice import Advice
 from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
@@ -18,12 +19,12 @@ class Variable(Struct, eq=False):
     """A variable of the host.
 
     ``type`` is set for scalars, ``element`` and ``extents`` for arrays with extents; ``fault`` is the code of the
-    diagnostic for any other variable, with its ``message``, and ``reason`` and ``way_out`` of its own; ``pointed``
-    is the type of what a pointer, or an array without its first extent, leads to, single elements or ``rows`` of these
-    extents.  An array of structures has an extent more, their members, and ``structure`` says which.  ``since`` is the
-    place from which it has its declared extents, ``escapes`` the place where its address is given away, after which
-    every call may write it.  ``initial`` is the value of a ``const`` scalar of the file, ``braces`` are those of a
-    ``const`` array.
+    diagnostic for any other variable, with its ``message``, ``reason`` and ``way_out`` of its own, and ``at`` where it
+    is mended, if that is not where it is used; ``pointed`` is the type of what a pointer, or an array without its first
+    extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their
+    members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
+    the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
+    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Variable(Struct, eq=False):
     message: str = ""
     reason: str | None = None
     way_out: str | None = None
+    at: Span | None = None
     is_global: bool = False
     is_parameter: bool = False
     is_file: bool = False
@@ -48,6 +50,12 @@ class Variable(Struct, eq=False):
     writes: list[Write] = field(default_factory=list)
     initial: syntax.Expression | None = None
     braces: syntax.Braces | None = None
+
+
+def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:
+    """Make a variable unusable for what another language has; the place is in its declaration."""
+    variable.fault, variable.message, variable.at = code, advice.message, at
+    variable.reason, variable.way_out = advice.reason, advice.help
 
 
 class Stretch(Struct, eq=False):
@@ -122,7 +130,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif scalar is None and " ".join(type_.words) in typedefs.conditional:
-        _with_unknown_type(variable, " ".join(type_.words), typedefs)
+        _with_unknown_type(variable, type_, typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
@@ -131,7 +139,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         why = f": {structure.fault}" if structure.fault else ""
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure{why}"
     elif scalar is None:
-        _with_unknown_type(variable, " ".join(type_.words), typedefs)
+        _with_unknown_type(variable, type_, typedefs)
     elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
         variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
     elif not type_.extents:
@@ -144,6 +152,19 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     return variable
 
 
+def without_size(variable: Variable) -> None:
+    """Say of an array of the file without its first extent where to write it."""
+    spelling = "float" if variable.pointed is None else variable.pointed.spelling
+    name, inner = variable.name, "".join(f"[{_shown(one)}]" for one in variable.rows)
+    variable.at = variable.span
+    variable.message = f"it is not known how many elements `{name}` has"
+    variable.reason = f"`{name}` is copied to the GPU, so its size must be known."
+    variable.way_out = (
+        f"write the size into the declaration, such as `{spelling} {name}[1000]{inner}`, or make it a parameter of the "
+        f"function: `{spelling} {name}[n]{inner}`."
+    )
+
+
 def _spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName:
     """Return a type in which the name of a pointer type is written out; ``const`` is said of the pointer there."""
     pointer = typedefs.pointers.get(type_.words[0]) if len(type_.words) == 1 and type_.structure is None else None
@@ -154,8 +175,9 @@ def _spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName
     return replace(type_, words=pointer.words, structure=pointer.structure, qualifiers=qualifiers, pointers=stars)
 
 
-def _with_unknown_type(variable: Variable, type_: str, typedefs: TypeNames) -> None:
+def _with_unknown_type(variable: Variable, named: syntax.TypeName, typedefs: TypeNames) -> None:
     """Say why no schedule can use a variable of a type that is neither a scalar nor a structure."""
+    type_ = " ".join(named.words)
     variable.fault = "MF0315"
     variable.message = f"`{variable.name}` has type `{type_}`, which no schedule can use"
     if type_ in typedefs.conditional:
@@ -166,6 +188,13 @@ def _with_unknown_type(variable: Variable, type_: str, typedefs: TypeNames) -> N
         variable.reason = "the extents of an array stand where it is declared."
         extents = "".join(f"[{_shown(one)}]" for one in array.extents)
         variable.way_out = f"write them out, `{' '.join(array.words)} {variable.name}{extents}`."
+    elif type_ not in typedefs:
+        from metafork.frontend.text.other_languages.types import foreign_type  # most files have none
+
+        extents = "".join(f"[{_shown(one)}]" for one in named.extents)
+        advice = foreign_type(named.words, f"{'*' * named.pointers}{variable.name}{extents}")
+        if advice is not None:
+            advise(variable, "MF0216", named.span, advice)
 
 
 OF_CONDITIONAL_TYPES = (

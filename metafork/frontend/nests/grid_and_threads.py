@@ -316,6 +316,8 @@ class _Rewriting:
 
     def _refuse_head(self, loop: syntax.ForStatement, head: Head | None) -> RefusedError:
         """Report a loop that cannot be cut into blocks."""
+        if any(isinstance(one, syntax.Unsupported) and not one.what for one in (loop.init, loop.condition, loop.step)):
+            return RefusedError("reported where it was parsed")
         if head is None or not any(one.op for one in head.bounds):
             message = "this head does not say how many iterations there are"
             way_out = "write `meta_for (int v = first; v < last; v++)`, with any step."

@@ -9,6 +9,8 @@ otherwise at the beginning of the innermost ``meta_for`` that has all uses of it
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -17,7 +19,7 @@ from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.liveness import Effect, Liveness
 from metafork.frontend.nests.shape import free_names, written
 from metafork.frontend.text import syntax
-from metafork.frontend.text.reporter import Reporter
+from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -34,12 +36,15 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
     for place in written(schedule.body):
         places.setdefault(place.name, []).append(place)
     heads = {
-        id(one.init.target)
+        id(one.init.target): one
         for one in syntax.walk_statements(schedule.body)
         if isinstance(one, syntax.ForStatement) and one.meta and isinstance(one.init, syntax.Assignment)
     }
     for name, writes in places.items():
         variable = site.visible.get(name)
+        head = next((place for place in writes if id(place) in heads), None)
+        if head is not None and host.is_certain and name in free_names(schedule.body):
+            _refuse_index(heads[id(head)], head, variable, reporter)
         if variable is None or name in results or not _is_plain_local(variable):
             continue
         if not host.is_certain or name in host.in_pragmas or name not in free_names(schedule.body):
@@ -56,11 +61,88 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
             continue
         message = f"`{name}` is declared outside the schedule and written in it"
         related = ((variable.span, "declared here"),)
-        if any(id(place) in heads for place in writes):
+        if head is not None:
+            if not _is_dead_behind(host, site, variable):
+                raise _read_behind(host, heads[id(head)], head, site, reporter)
             raise reporter.refuse("MF0304", writes[0].span, message, reason=reason, way_out=way_out, related=related)
+        if not _is_dead_behind(host, site, variable) and _set(schedule.body, writes):
+            message = f"a thread writes `{name}`, and the host reads it after the schedule"
+            read = _first_read(host, name, site)
+            related = (*related, *(() if read is None else ((read, "it is read here"),)))
+            reason = "threads write scalars of their own. Only arrays come back from the GPU."
+            assert variable.type is not None
+            way_out = (
+                f"for the value of one thread, use an array of one element, `{variable.type.spelling} {name}[1];`. For "
+                f"the greatest value of all threads, put `meta_reduction(max: {name})` in front of the `meta_for`, and "
+                "assign the greater of two."
+            )
         for place in writes:
             reporter.error("MF0304", place.span, message, reason=reason, way_out=way_out, related=related)
     return schedule
+
+
+def _refuse_index(loop: syntax.ForStatement, index: syntax.Name, variable: Variable | None, reporter: Reporter) -> None:
+    """Refuse the variable of a ``meta_for`` that nothing declares, or that is not one of the function alone."""
+    way_out = f"declare it in the loop:\n{_with_declaration(loop, index, reporter)}"
+    if variable is None:
+        reason = "each iteration has a variable of its own."
+        raise reporter.refuse("MF0301", index.span, f"`{index.name}` is not declared", reason=reason, way_out=way_out)
+    if variable.is_global or variable.is_parameter:
+        what = "global" if variable.is_global else "a parameter"
+        raise reporter.refuse(
+            "MF0103",
+            index.span,
+            f"the variable of a `meta_for` cannot be {what}",
+            reason="each iteration has a variable of its own.",
+            way_out=way_out,
+            related=((variable.span, "declared here"),),
+        )
+
+
+def _read_behind(
+    host: HostFunction, loop: syntax.ForStatement, index: syntax.Name, site: Site, reporter: Reporter
+) -> RefusedError:
+    """Refuse the variable of a ``meta_for`` that is read after the schedule."""
+    name, read = index.name, _first_read(host, index.name, site)
+    head = _with_declaration(loop, index, reporter)
+    last = "use another variable after the schedule"
+    if re.fullmatch(rf"meta_for \(int {name} = 0; {name} < [^;]+; ({name}\+\+|\+\+{name})\)", head):
+        end = head.split(";")[1].partition("<")[2].strip()
+        last = f"write `{end}` in place of `{name}` after the schedule"
+    return reporter.refuse(
+        "MF0304",
+        index.span,
+        f"`{name}` is the variable of a `meta_for`, and is read after the schedule",
+        reason=f"iterations of a `meta_for` run at the same time, so `{name}` has no last value.",
+        way_out=f"{last}, and declare it in the loop:\n{head}",
+        related=() if read is None else ((read, "it is read here"),),
+    )
+
+
+def _first_read(host: HostFunction, name: str, site: Site) -> Span | None:
+    """Return where a variable is named for the first time behind a schedule."""
+    named = (
+        part.span
+        for one in syntax.expressions_in(host.body)
+        for part in syntax.walk(one)
+        if isinstance(part, syntax.Name) and part.name == name and part.span.start >= site.statement.span.end
+    )
+    return min(named, key=lambda span: span.start, default=None)
+
+
+def _set(body: syntax.Statement, writes: Sequence[syntax.Name]) -> bool:
+    """Say whether all writes are plain assignments."""
+    places = {
+        id(one.target) for one in syntax.expressions_in(body) if isinstance(one, syntax.Assignment) and one.op == "="
+    }
+    return all(id(place) in places for place in writes)
+
+
+def _with_declaration(loop: syntax.ForStatement, index: syntax.Name, reporter: Reporter) -> str:
+    before, behind = (
+        reporter.text(*ends) for ends in ((loop.head.start, index.span.start), (index.span.start, loop.head.end))
+    )
+    return " ".join(f"{before}int {behind}".split())
 
 
 def _is_plain_local(variable: Variable) -> bool:

@@ -39,6 +39,8 @@ from metafork.frontend.schedules.values.unions import Unions
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
+from metafork.frontend.text.other_languages.indices import of_dimensions
+from metafork.frontend.text.other_languages.words import power, unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
@@ -106,6 +108,8 @@ class ExpressionBuilder:
             case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
                 return ir.binary(op, self.condition(left), self.build(right), span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
+                if op == "*" and isinstance(right, syntax.Prefix) and right.op == "*":
+                    self._refuse_power(left, right)
                 first, second = self._all(left, right)
                 if op in _INTEGER_OPERATORS:
                     self.require_integers(op, (first, second), span)
@@ -137,6 +141,18 @@ class ExpressionBuilder:
                 if not what:  # reported where it was parsed
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
+
+    def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
+        """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
+        start = right.span.start
+        scalars = (self._resolve(name) for name in syntax.names_in(right.operand))
+        pointing = any(one is not None and not isinstance(one, ScalarSymbol | ValueSymbol) for one in scalars)
+        if pointing or self._reporter.text(start - 1, start + 1) != "**":
+            return
+        span = replace(right.span, column=right.span.column - 1, start=start - 1, end=start + 1)
+        span = replace(span, end_line=span.line, end_column=span.column + 2)
+        base, exponent = (self._reporter.text(one.span.start, one.span.end) for one in (left, right.operand))
+        raise self._reporter.advise("MF0010", span, power(base, exponent))
 
     def condition(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
@@ -236,6 +252,10 @@ class ExpressionBuilder:
                 reason, way_out = OF_CONDITIONAL_TYPES
                 message = f"the type `{words}` is declared under a condition"
                 raise self._reporter.refuse("MF0216", type_.span, message, reason=reason, way_out=way_out)
+            from metafork.frontend.text.other_languages.types import foreign_type  # most files have none
+
+            if not type_.extents and words not in self._typedefs and (advice := foreign_type(type_.words, "")):
+                raise self._reporter.advise("MF0216", type_.span, advice)
             raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
         return found
 
@@ -253,6 +273,8 @@ class ExpressionBuilder:
             if name in self.undeclared:
                 raise RefusedError  # once is enough
             self.undeclared.add(name)
+            if (advice := unknown_name(name, self._reporter.text(0, span.start))) is not None:
+                raise self._reporter.advise("MF0301", span, advice)
             meant = similar(name, self._visible())
             hint = f"; did you mean `{meant}`?" if meant else ""
             way_out = None
@@ -265,11 +287,11 @@ class ExpressionBuilder:
             self.unusable.append(found)
             raise self._reporter.refuse(
                 found.code,
-                span,
+                found.at or span,
                 found.message,
                 reason=found.reason,
                 way_out=found.way_out,
-                related=((found.span, "declared here"),),
+                related=((span, "the schedule uses it here") if found.at else (found.span, "declared here"),),
             )
         return found
 
@@ -292,6 +314,9 @@ class ExpressionBuilder:
             return taken_for(*part)
         found = self.members(expression)
         if found is None:
+            owner = path_of(expression)
+            if owner is not None and isinstance(owner[0], syntax.Name):
+                self.symbol(owner[0].name, owner[0].span)  # reports one that is not declared
             raise self._reporter.refuse("MF0205", expression.span, "this is no member of a structure of the schedule")
         if found.names == ("",):
             return found.values[0]
@@ -519,9 +544,14 @@ class ExpressionBuilder:
             )
         array = symbol.array
         if len(indices) != len(symbol.extents):
-            had, given = _count(len(symbol.extents), "extent"), _count(len(indices), "index")
-            message = f"`{base.name}` has {had} and is given {given}"
-            raise self._reporter.refuse("MF0302", expression.span, message, related=((array.span, "declared here"),))
+            texts = [
+                [self._reporter.text(part.span.start, part.span.end) for part in parts]
+                for parts in (one.items if isinstance(one, syntax.Comma) else (one,) for one in reversed(indices))
+            ]
+            declared = f"{'const ' * symbol.const}{array.element.spelling} {base.name}"
+            before = self._reporter.text(0, expression.span.start)
+            advice = of_dimensions(declared, len(symbol.extents), texts, before)
+            raise self._reporter.advise("MF0302", expression.span, advice, ((array.span, "declared here"),))
         built = self._all(*reversed(indices))
         for index, value in zip(reversed(indices), built, strict=True):
             if value.type.floating:
@@ -660,6 +690,8 @@ class ExpressionBuilder:
         return ir.IntConst(elements * of.array.element.size, ScalarType.UNSIGNED_LONG, span)
 
     def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if isinstance(call.callee, syntax.Member) and isinstance(call.callee.base, syntax.Name):
+            self.symbol(call.callee.base.name, call.callee.base.span)  # reports one that no schedule can use
         if not isinstance(call.callee, syntax.Name):
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
@@ -679,12 +711,11 @@ class ExpressionBuilder:
                 )
             if known is None and name.lower() in ("min", "max") and len(call.arguments) == 2:
                 self._refuse_minimum(call, name)
+            self._refuse_foreign(call, name)
             spelled = known is not None or name in OF_HEADERS
             meant = None if spelled else similar(name, [*MATH_FUNCTIONS, *self.functions], 0.75)
             hint = f"; did you mean `{meant}`?" if meant else ""
-            raise self._reporter.refuse(
-                "MF0206", call.callee.span, f"`{name}` is no function that can be called in a schedule{hint}"
-            )
+            raise self._reporter.refuse("MF0206", call.callee.span, f"`{name}` cannot be called in a schedule{hint}")
         if len(call.arguments) != len(known.parameters):
             message = f"`{name}` takes {_count(len(known.parameters), 'argument')}, {len(call.arguments)} given"
             raise self._reporter.refuse("MF0207", call.span, message)
@@ -694,6 +725,16 @@ class ExpressionBuilder:
         """Say whether a name may be that of a function of the file: no variable has it."""
         found = self._resolve(name)
         return found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206")
+
+    def _refuse_foreign(self, call: syntax.Invocation, name: str) -> None:
+        """Refuse functions of CUDA and of C's library, with what a schedule has in their place."""
+        from metafork.frontend.text.other_languages.calls import refused_call  # most files have none
+
+        before = self._reporter.text(0, call.span.start)
+        arguments = [self._reporter.text(one.span.start, one.span.end) for one in call.arguments]
+        advice = refused_call(name, arguments, before) or unknown_name(name, before)
+        if advice is not None:
+            raise self._reporter.advise("MF0206", call.callee.span, advice)
 
     def _refuse_minimum(self, call: syntax.Invocation, name: str) -> None:
         """Refuse ``min`` and ``max``, which C has for floating operands only, with what to write instead."""

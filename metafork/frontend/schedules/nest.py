@@ -23,6 +23,7 @@ from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbo
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.reductions import Reductions
 from metafork.frontend.text.constants import integer_constant
+from metafork.frontend.text.other_languages.heads import lone_loop
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import TypeNames
 from metafork.ir import program as ir
@@ -156,6 +157,10 @@ class NestBuilder:
         if said is not None and not said.loops:
             raise RefusedError  # reported where it was parsed
         grid = border(outermost, total) if said is None else said.loops
+        if grid is None and total == 1:
+            before, behind = schedule.keyword.start, outermost.head.start
+            advice = lone_loop(self._reporter.text(0, before), self._reporter.text(before, behind))
+            raise self._reporter.advise("MF0101", first_word(outermost.head, "meta_for"), advice)
         if grid is None:
             raise self._reporter.refuse("MF0101", outermost.head, f"this nest has {total} `meta_for`s")
         if said is not None and grid >= total:

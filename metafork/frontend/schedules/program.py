@@ -38,7 +38,9 @@ from metafork.ir.rewriting import names_in
 
 
 def _unusable(variable: Variable) -> UnusableSymbol:
-    return UnusableSymbol(variable.fault, variable.message, variable.span, variable.reason, variable.way_out)
+    return UnusableSymbol(
+        variable.fault, variable.message, variable.span, variable.reason, variable.way_out, variable.at
+    )
 
 
 class ProgramBuilder:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct, field
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from metafork.frontend.schedules.symbols import ArraySymbol, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.frontend.text.vocabulary import DEVICE_WORDS
 from metafork.ir.messages.source import Span
 
@@ -157,6 +158,13 @@ class Scopes:
         symbol = self._scopes[-1].symbols[name]
         assert isinstance(symbol, ArraySymbol)
         self._scopes[-1].symbols[name] = replace(symbol, members=members, single=single)
+
+    def give_up_unknown(self, tokens: Sequence[Token]) -> None:
+        """Note the names of a piece that is not understood: it may declare those that nothing else does."""
+        known = set(self.visible())
+        for token in tokens:
+            if token.kind is TokenKind.NAME and token.text not in known:
+                self.give_up(token.text, token.span)
 
     def give_up(self, name: str, span: Span) -> None:
         """Note that the declaration of a name was refused, so that its uses are not reported as well."""

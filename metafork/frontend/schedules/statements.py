@@ -202,7 +202,10 @@ class StatementBuilder:
                 raise self._reporter.refuse("MF0211", first_word(span, "switch"), "a `switch` stands in a schedule")
             case syntax.LabelledStatement(label=label, span=span):
                 raise self._reporter.refuse("MF0204", first_word(span, label), "a label stands in a schedule")
-            case syntax.Empty() | syntax.Opaque() | syntax.ScheduleStatement():
+            case syntax.Opaque(tokens=tokens):
+                self._scopes.give_up_unknown(tokens)
+                return ()  # reported where it was parsed
+            case syntax.Empty() | syntax.ScheduleStatement():
                 return ()  # nothing, or reported where it was parsed
 
     def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
@@ -251,6 +254,8 @@ class StatementBuilder:
             ahead: tuple[ir.Stmt, ...] = ()
             fault = False
             try:
+                if isinstance(loop.init, syntax.Unsupported):
+                    self._scopes.give_up_unknown(loop.init.tokens)
                 if isinstance(loop.init, syntax.Declaration):
                     ahead = self.declare(loop.init, level)
                 elif loop.init is not None:
@@ -317,6 +322,18 @@ class StatementBuilder:
                 self._scopes.give_up(declarator.name, declarator.name_span)
         return tuple(built)
 
+    def _refuse_allocation(self, declarator: syntax.Declarator) -> None:
+        """Refuse a pointer to memory that a function of C's library gives."""
+        from metafork.frontend.text.other_languages.calls import allocated  # most files have none
+
+        value = declarator.value.operand if isinstance(declarator.value, syntax.Conversion) else declarator.value
+        if isinstance(value, syntax.Invocation) and isinstance(value.callee, syntax.Name):
+            texts = [self._reporter.text(one.span.start, one.span.end) for one in value.arguments]
+            element = " ".join(declarator.type.words)
+            advice = allocated(declarator.name, element, value.callee.name, texts)
+            if advice is not None:
+                raise self._reporter.advise("MF0206", value.callee.span, advice)
+
     def _declarator(self, declarator: syntax.Declarator, level: Level) -> tuple[ir.Stmt, ...]:
         type_, name, span = declarator.type, declarator.name, declarator.span
         if "typedef" in type_.storage:
@@ -324,6 +341,7 @@ class StatementBuilder:
         if type_.function:
             raise self._reporter.refuse("MF0220", span, f"the function `{name}` is declared in a schedule")
         if type_.pointers:
+            self._refuse_allocation(declarator)
             way_out = (
                 "initialise it with a place in an array of its type, and change neither; or write the elements out."
             )

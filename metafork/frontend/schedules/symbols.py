@@ -115,13 +115,17 @@ class PointedSymbol(Struct, frozen=True):
 
 
 class UnusableSymbol(Struct, frozen=True):
-    """A declared name that no schedule can use: the code that says why, a reason and a way out of its own, if any."""
+    """A declared name that no schedule can use: the code that says why, a reason and a way out of its own, if any.
+
+    ``at`` is the place where it is mended, if that is not where it is used.
+    """
 
     code: str
     message: str
     span: Span
     reason: str | None = None
     way_out: str | None = None
+    at: Span | None = None
 
 
 Symbol = ScalarSymbol | ArraySymbol | ValueSymbol | PointedSymbol | UnusableSymbol

@@ -79,9 +79,12 @@ def definitions(tokens: Sequence[Token], partners: dict[int, int]) -> tuple[list
 
 def _definition(tokens: Sequence[Token], partners: dict[int, int], start: int, brace: int) -> FunctionText | None:
     """Return the function whose body opens at ``brace``, where what stands before it is a function's header."""
-    if any(tokens[here].text == "=" for here in range(start, brace)):
+    begin = start
+    if tokens[start].text == "template":  # of C++, whose parameters may have defaults
+        begin = next((here for here in range(start, brace) if tokens[here].text == ">"), start)
+    if any(tokens[here].text == "=" for here in range(begin, brace)):
         return None
-    here = start + 1  # no function's name stands before the first token
+    here = begin + 1  # no function's name stands before the first token
     while here < brace:
         name = tokens[here - 1]
         if tokens[here].text == "(" and name.kind is TokenKind.NAME and name.text not in _NO_FUNCTION:

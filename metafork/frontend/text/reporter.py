@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from metafork.frontend.text.other_languages.advice import Advice
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
 
@@ -27,6 +28,8 @@ class Reporter:
         self._known: set[tuple[str, Span]] = set()
         self._suspects: list[tuple[str, Span, str]] = []
         self._context: list[tuple[Span, str]] = []
+        self._causes: set[str] = set()
+        self._certain: set[Span] = set()
 
     @contextmanager
     def context(self, span: Span, message: str) -> Iterator[None]:
@@ -86,16 +89,33 @@ class Reporter:
         self.error(code, span, message, reason=reason, way_out=way_out, related=related)
         return RefusedError(message)
 
+    def advise(self, code: str, span: Span, advice: Advice, related: tuple[tuple[Span, str], ...] = ()) -> RefusedError:
+        """Note what is said of something that another language has, once for a cause; return the exception."""
+        if advice.cause not in self._causes:
+            self.error(code, span, advice.message, reason=advice.reason, way_out=advice.help, related=related)
+        if advice.cause:
+            self._causes.add(advice.cause)
+        if advice.certain:
+            self._certain.add(span)
+        return RefusedError(advice.message)
+
+    def text(self, start: int, end: int) -> str:
+        """Return what the source says between two places."""
+        return self._source.text[start:end]
+
     def suspect(self, code: str, span: Span, message: str) -> None:
         """Note what is an error if names turn out to be unknown, and is then told in place of those errors."""
         self._suspects.append((code, span, message))
 
     def finish(self) -> None:
         """Raise ``DiagnosticsError`` where an error was noted."""
-        if self._suspects and any(one.code in _UNKNOWN_NAMES for one in self._noted):
-            self._noted = [one for one in self._noted if one.code not in _FOLLOWING]
-            for one in self._suspects:
-                self.error(*one)
+        doubtful = [one for one in self._noted if one.span not in self._certain]
+        unknown = min((one.span for one in doubtful if one.code in _UNKNOWN_NAMES), default=None)
+        if self._suspects and unknown is not None:
+            following = [one for one in doubtful if one.code in _FOLLOWING]
+            self._noted = [one for one in self._noted if one not in following]
+            for code, span, message in self._suspects:
+                self.error(code, span, message, related=((unknown, "it may declare what is used here"),))
         if self.failed:
             raise DiagnosticsError(self._noted)
 

@@ -30,6 +30,7 @@ from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.definitions import split_commas
+from metafork.frontend.text.other_languages.words import foreign_head, foreign_syntax, storage_words
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
@@ -127,7 +128,8 @@ class Structure:
             return self._conditional(index, end, inside, depth)
         if word == "do":
             return self._do(index, end, inside, depth)
-        if word in ("case", "default") or (following == ":" and word not in KEYWORDS):
+        label = following == ":" and self._text(index + 2, end) != ":"  # `::` is C++
+        if word in ("case", "default") or (label and word not in KEYWORDS):
             return self._label(index, end, inside, depth)
         if word in ("break", "continue", "goto", "return"):
             return self._jump(index, end, inside)
@@ -294,8 +296,7 @@ class Structure:
         step: syntax.Expression | None = None
         if len(parts) != 3:
             if inside:
-                code = "MF0103" if meta else "MF0010"
-                self._reporter.error(code, head, f"the head of a `{keyword.text}` has three parts")
+                self._refuse_head(keyword.text, index + 2, close)
             init = self._unknown(index + 1, close + 1)
         else:
             (first, first_end), (second, second_end), (third, third_end) = parts
@@ -308,6 +309,16 @@ class Structure:
         body, stop = self._body(close + 1, end, inside, depth)
         separate = self._separate(index, stop)
         return syntax.ForStatement(meta, init, condition, step, body, head, self._hull(index, stop), separate), stop
+
+    def _refuse_head(self, keyword: str, first: int, close: int) -> None:
+        """Report the head of a loop that has not three parts."""
+        code = "MF0103" if keyword == "meta_for" else "MF0010"
+        span = self._hull(first, close)
+        advice = foreign_head(keyword, self._reporter.text(span.start, span.end))
+        if advice is not None:
+            self._reporter.advise(code, span, advice)
+        else:
+            self._reporter.error(code, self._hull(first - 2, close + 1), f"the head of a `{keyword}` has three parts")
 
     def _loop_start(self, index: int, end: int, inside: bool) -> syntax.Declaration | syntax.Expression:
         """Parse the first part of a loop's head; the semicolon behind it is at ``end``."""
@@ -451,6 +462,10 @@ class Structure:
             stop = comma
             close = self._tokens[comma]
             tokens = [*self._tokens[index:comma], Token(TokenKind.PUNCTUATOR, ";", close.span)]
+        if inside and (placed := storage_words(tokens)):
+            for at, advice in placed.items():
+                self._reporter.advise("MF0217", tokens[at].span, advice)
+            tokens = [token for at, token in enumerate(tokens) if at not in placed and token.text != "extern"]
         try:
             self._trust(index, stop + 1, inside)
             simple = self._declaration_or_expression(tokens)
@@ -543,7 +558,10 @@ class Structure:
                 message = "an atomic update has no value: what stood there before depends on the order of threads"
                 way_out = "make it a statement of its own; places in a list come from sums of counts, one by one."
                 raise self._reporter.refuse("MF0224", self._tokens[here].span, message, way_out=way_out)
-        self._reporter.error("MF0010", error.span, error.message)
+        if (foreign := foreign_syntax(self._tokens[index:end])) is not None:
+            self._reporter.advise("MF0010", *foreign)
+        else:
+            self._reporter.error("MF0010", error.span, error.message)
 
     def _too_deep(self, index: int, end: int, inside: bool) -> None:
         if inside:

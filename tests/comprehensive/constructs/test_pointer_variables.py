@@ -78,7 +78,7 @@ REFUSED = {
     "float *p = x;\n#pragma metafork extents(q[n])\n" + loop("p[i] = 1;"): "`q` does not point to elements",
     "float *p = x, q = 1;\n#pragma metafork extents(q[n])\n" + loop("p[i] = q;"): "`q` does not point to elements",
     "float *p = x;\n#pragma metafork extents(p[n][m])\n" + loop("p[i] = 1;"): "`p` needs 1 extents",
-    "float *p = x; " + loop("y[i] = p[at[i]];") + "\n#pragma metafork extents(p[m])\n": "`p` is a pointer",
+    "float *p = x; " + loop("y[i] = p[at[i]];") + "\n#pragma metafork extents(p[m])\n": "how many elements `p` has",
 }
 
 

@@ -1,5 +1,6 @@
 """Pointers of which no pragma says the extent: that of their accesses, on every leaf, in the header, and refused."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,7 @@ def test_what_else_a_pointer_may_lead_to_is_refused(declaration):
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops("v[p][j] = 1;", declaration)))
     assert {one.code for one in caught.value.diagnostics} <= {"MF0201", "MF0208"}
-    assert all("`v`" in one.message for one in caught.value.diagnostics)
+    assert all(re.search(r"\bv\b", one.message) for one in caught.value.diagnostics)
 
 
 @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ def extent_of_v(text):
     try:
         (function,) = parse(Source("pointers.mf", text)).functions
     except DiagnosticsError as refused:
-        if ("MF0201", "`v` is a pointer") not in {(one.code, one.message) for one in refused.diagnostics}:
+        if not any(one.code == "MF0201" and "`v`" in one.message for one in refused.diagnostics):
             raise
         return None
     (pointer,) = (one for one in function.parameters if one.name == "v")
@@ -444,7 +445,7 @@ def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):
     with pytest.raises(DiagnosticsError) as caught:
         parse(Source("pointers.mf", loops(body)))
     assert {one.code for one in caught.value.diagnostics} == {"MF0201"}
-    (one,) = (one for one in caught.value.diagnostics if one.message == f"`{pointer}` is a pointer")
+    (one,) = (one for one in caught.value.diagnostics if f"how many elements `{pointer}` has" in one.message)
     assert why in one.reason
     assert "#pragma metafork extents" in one.way_out
     promised = loops(body).replace("void f", "#pragma metafork extents(v[n * n], out[n])\nvoid f")

@@ -200,7 +200,7 @@ CASES = {
         "int g(void) { return 1; }\nint n;\n«meta_schedule» { " + loops("i") + "; }\n",
     ),
     # the nest
-    "one meta_for": ("MF0101", small("«meta_for (int i = 0; i < n; i++)» a[i] = 1;")),
+    "one meta_for": ("MF0101", small("«meta_for» (int i = 0; i < n; i++) a[i] = 1;")),
     "four dimensions": (
         "MF0101",
         small("«" + loops("i") + "» " + loops("jkl") + "if (i > 1) " + loops("v") + "a[i] = 1;"),
@@ -289,7 +289,7 @@ CASES = {
     ),
     "start": ("MF0103", thread("a[i] = 1;").replace("int j = 0", "int j = «i»")),
     "no start": ("MF0103", thread("a[i] = 1;").replace("int j = 0;", "«int j;»")),
-    "variable declared before": ("MF0103", thread("a[i] = 1;").replace("int j = 0; j", "«m = 0»; m")),
+    "variable declared before": ("MF0103", thread("a[i] = 1;").replace("int j = 0; j", "«m» = 0; m")),
     "condition": ("MF0103", thread("a[i] = 1;").replace("j < m", "«j & m»")),
     "condition of another": ("MF0103", thread("a[i] = 1;").replace("j < m", "«i < m»")),
     "step": ("MF0103", thread("a[i] = 1;").replace("j++", "«j *= 2»")),

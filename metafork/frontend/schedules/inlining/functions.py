@@ -13,7 +13,7 @@ from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import is_schedule_keyword
-from metafork.frontend.text.definitions import FunctionText, definitions, split_commas
+from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
@@ -163,6 +163,10 @@ class Functions:
             if isinstance(simple, syntax.Declaration) and len(simple.declarators) == 1:
                 found = simple.declarators[0].type
                 return None if found.words == ("void",) and not found.pointers else found
+        from metafork.frontend.text.other_languages.types import foreign_function  # most files have none
+
+        if (foreign := foreign_function(text.tokens[places.first : places.name])) is not None:
+            raise self._reporter.advise(*foreign)
         raise self._refuse(span, "the type of what this function gives is not understood")
 
     def _parameters(self, text: _Text) -> tuple[syntax.Declarator, ...]:
@@ -175,6 +179,12 @@ class Functions:
             declarator: syntax.Declarator | None = None
             with contextlib.suppress(GrammarError, TooDeepError):
                 declarator = self._grammar.parameter(self._expand(text, first, behind), self._scope.types)
+            named = declared_name(piece)
+            if declarator is None and named is not None:
+                from metafork.frontend.text.other_languages.types import foreign_declaration  # most files have none
+
+                if (foreign := foreign_declaration(piece, named)) is not None:
+                    raise self._reporter.advise(*foreign)
             if declarator is None:
                 raise self._refuse(hull(piece[0].span, piece[-1].span), "this parameter is not understood")
             found.append(declarator)

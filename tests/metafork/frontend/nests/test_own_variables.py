@@ -45,16 +45,16 @@ def test_is_declared_in_the_schedule(how):
 
 
 NOT_OWN = {
-    "returned": ("s = x[i]; x[i] = s;", "", "x[0] = s;", "behind"),
-    "the counter itself": ("x[i] = 1;", "", "y[0] = i;", "behind"),
-    "read behind under a condition": ("s = x[i]; x[i] = s;", "", "if (n > 3) s = 0; x[0] = s;", "behind"),
+    "returned": ("s = x[i]; x[i] = s;", "", "x[0] = s;", "after the schedule"),
+    "the counter itself": ("x[i] = 1;", "", "y[0] = i;", "after the schedule"),
+    "read behind under a condition": ("s = x[i]; x[i] = s;", "", "if (n > 3) s = 0; x[0] = s;", "after the schedule"),
     "read in the next turn of a loop": (
         "s = 2; x[i] = s;",
         "for (j = 0; j < 3; j++) { y[0] = s;",
         "}",
-        "behind",
+        "after the schedule",
     ),
-    "a counter of the loop around": ("j = i; x[i] = j;", "for (j = 0; j < 3; j++) {", "}", "behind"),
+    "a counter of the loop around": ("j = i; x[i] = j;", "for (j = 0; j < 3; j++) {", "}", "after the schedule"),
     "a sum": ("s += x[i]; x[i] = s;", "", "", "before it assigns it"),
     "assigned in one branch": ("if (x[i] > 0) s = 1; x[i] = s;", "", "", "before it assigns it"),
     "assigned in one of ?:": ("y[i] = x[i] > 0 ? (k = 1) : 2; y[i] += k;", "", "", "before it assigns it"),
@@ -67,10 +67,10 @@ NOT_OWN = {
         "",
         "before it assigns it",
     ),
-    "in a type": ("k = 2; y[i] = k;", "", "int (*p)[k] = 0; y[0] = sizeof *p;", "behind"),
-    "in a size": ("k = 2; y[i] = k;", "", "y[0] = sizeof(int[k]);", "behind"),
-    "in a conversion": ("k = 2; y[i] = k;", "", "y[0] = ((int (*)[k])y)[1][0];", "behind"),
-    "in what sizeof does not do": ("k = 2; y[i] = k;", "", "y[1] = sizeof(k = 3); y[0] = k;", "behind"),
+    "in a type": ("k = 2; y[i] = k;", "", "int (*p)[k] = 0; y[0] = sizeof *p;", "after the schedule"),
+    "in a size": ("k = 2; y[i] = k;", "", "y[0] = sizeof(int[k]);", "after the schedule"),
+    "in a conversion": ("k = 2; y[i] = k;", "", "y[0] = ((int (*)[k])y)[1][0];", "after the schedule"),
+    "in what sizeof does not do": ("k = 2; y[i] = k;", "", "y[1] = sizeof(k = 3); y[0] = k;", "after the schedule"),
     "stepped": ("y[i] = k++;", "", "", "before it assigns it"),
 }
 
@@ -80,7 +80,7 @@ def test_is_refused_with_a_reason(how):
     body, before, behind, reason = NOT_OWN[how]
     found = diagnostics_of(text_of(body, before, behind))
     assert {one.code for one in found} == {"MF0304"}
-    assert all(reason in one.reason for one in found)
+    assert all(reason in f"{one.message}: {one.reason}" for one in found)
 
 
 UNKNOWN = {
