@@ -62,7 +62,7 @@ else()
   set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CUDA)
 @FMAD@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
-  target_link_libraries(${metafork_target} PUBLIC CUDA::cudart)
+  target_link_libraries(${metafork_target} PUBLIC CUDA::cudart -lstdc++) # a program in C links no C++ by itself
   set(metafork_libraries "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -lstdc++")
 endif()
 set_property(SOURCE @NAME@.cu APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
@@ -162,8 +162,8 @@ class Cuda(Struct, frozen=True):
         """Return the build by nvcc, and by the C++ compiler with ``METAFORK_CPU``."""
         library = _LIBRARY.replace("@FMAD@", "" if allow_fma else _FMAD)
         if self.jit is not None:
-            cudart = "PUBLIC CUDA::cudart)"
-            library = library.replace(cudart, "PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})").replace(
+            cudart = "PUBLIC CUDA::cudart"
+            library = library.replace(cudart, f"{cudart} ${{CMAKE_DL_LIBS}}").replace(
                 "-lcudart", "-lcudart -ldl"
             )
         return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)

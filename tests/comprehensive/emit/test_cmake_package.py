@@ -68,6 +68,16 @@ def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):
 
 @pytest.mark.slow
 @needs_nvcc
+def test_a_program_in_c_links_what_nvcc_compiled(package, tmp_path):
+    user = USER.replace("C CXX", "C").format(find=f'add_subdirectory("{package}" blend)', driver=DRIVER)
+    (tmp_path / "CMakeLists.txt").write_text(user)
+    flags = ("-DMETAFORK_CPU=OFF", "-DCMAKE_CUDA_ARCHITECTURES=80")
+    succeed([CMAKE, "-S", tmp_path, "-B", tmp_path / "build", *flags])
+    succeed([CMAKE, "--build", tmp_path / "build"])
+
+
+@pytest.mark.slow
+@needs_nvcc
 def test_the_cuda_build(package, tmp_path):
     succeed([CMAKE, "-S", package, "-B", tmp_path, "-DMETAFORK_CPU=OFF", "-DCMAKE_CUDA_ARCHITECTURES=80"])
     done = succeed([CMAKE, "--build", tmp_path, "--verbose"])
