@@ -108,7 +108,9 @@ def excerpt(span: Span, text: str) -> str:
 
 
 def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, str], color: bool = False) -> str:
-    """Return the diagnostics for people: place and message, the line with a caret, the reason and the way out.
+    """Return the diagnostics for people: place and message, the line with a caret, the reason and the help.
+
+    A help may have lines of source below its first line.
 
     ``source_texts`` maps source names to their texts; the excerpt is left out for a source that is not among them.
     """
@@ -129,8 +131,10 @@ def render_text(diagnostics: Iterable[Diagnostic], source_texts: Mapping[str, st
         if one.reason:
             lines.append(f"{' ' * gutter} = {paint('reason:', _BOLD)} {_printable(one.reason)}")
         if one.way_out:
-            word = "hint:" if one.severity is Severity.NOTE else "way out:"
-            lines.append(f"{' ' * gutter} = {paint(word, _BOLD)} {_printable(one.way_out)}")
+            word = "hint:" if one.severity is Severity.NOTE else "help:"
+            first, *further = one.way_out.split("\n")
+            lines.append(f"{' ' * gutter} = {paint(word, _BOLD)} {_printable(first)}")
+            lines += [f"{' ' * (gutter + 6)}{_printable(line)}" for line in further]
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks) + ("\n" if blocks else "")
 
@@ -206,7 +210,7 @@ def render_sarif(diagnostics: Iterable[Diagnostic]) -> str:
         if one.reason:
             sentence += f" Reason: {one.reason}"
         if one.way_out:
-            sentence += f" Way out: {one.way_out}"
+            sentence += f" Help: {one.way_out}"
         result: dict[str, Any] = {
             "ruleId": one.code,
             "ruleIndex": list(rules).index(one.code),

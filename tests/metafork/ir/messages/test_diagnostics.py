@@ -38,7 +38,7 @@ def test_text():
         "   1 | void f(int n)\n"
         "     |        ^~~~~\n"
         "     = reason: because\n"
-        "     = way out: do that\n"
+        "     = help: do that\n"
     )
 
 
