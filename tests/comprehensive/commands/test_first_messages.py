@@ -1,6 +1,8 @@
 """What the first messages of a new user say: the place to change, one cause, and a help that can be followed."""
 
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -109,3 +111,174 @@ def test_what_is_told_for_a_source_can_be_typed(run):
         refused = run("select", "good.out", "--machine", "sm_80", f"n={given}", "B=32")
         assert (refused.exit_code, f"n={given}: give a whole number, such as n={whole}" in refused.output) == (2, True)
         assert run("select", "good.out", "--machine", "sm_80", f"n={whole}", "B=32").exit_code == 0
+
+
+# --- diagnostics ------------------------------------------------------------------------------------------------
+
+MENDED = re.compile(r"^ {8,}", re.MULTILINE)
+
+
+class Case(NamedTuple):
+    """A program, what is said of it, and changes of its text that the help asks for: what is replaced, and by what."""
+
+    text: str
+    code: str
+    place: tuple[int, int]
+    message: str
+    help: tuple[str, ...]
+    changes: tuple[tuple[str, str], ...]
+    options: tuple[str, ...] = ()
+
+
+def nest(parameters, *lines, clause=" meta_block(B)"):
+    """Return a function with a schedule of these lines, the first of which is line 4."""
+    return "\n".join([f"void f({parameters})", "{", f"  meta_schedule{clause} {{", *lines, "  }", "}", ""])
+
+
+I = "    meta_for (int i = 0; i < n; i++)"  # noqa: E741
+J = "      meta_for (int j = 0; j < m; j++)"
+SQUARE = " meta_block(B, B)"
+FOR_J = "      for (int j = 0; j < m; j++)"
+
+RACES = {
+    "sums of rows, a loop for blocks and one for threads": Case(
+        nest("int n, int m, const float a[n][m], float x[n]", I, J, "        x[i] += a[i][j];", clause=""),
+        "MF0402",
+        (6, 9),
+        "two threads write `x[0]` at the same time: a race",
+        ("make the loop over `j` a `for`", "a parameter, `int B`", "meta_schedule meta_block(B) {\n", "for (int"),
+        (("int m,", "int m, int B,"), ("meta_schedule {", "meta_schedule meta_block(B) {"), (J, FOR_J)),
+    ),
+    "sums of rows, in blocks of two dimensions": Case(
+        nest("int n, int m, int B, const int a[n][m], int x[n]", I, J, "        x[i] |= a[i][j];", clause=SQUARE),
+        "MF0401",
+        (6, 9),
+        "two threads write `x[0]` at the same time: a race",
+        ("meta_schedule meta_block(B) {\n", "for (int j = 0;", "or make the update atomic: `meta_atomic x[i] |="),
+        (("(B, B)", "(B)"), (J, FOR_J)),
+    ),
+    "a product with three parallel loops": Case(
+        nest("int n, int m, int B, const float a[n][n], float x[n][m]", I, J,
+             "        meta_for (int k = 0; k < n; k++)", "          x[i][j] += a[i][k];", clause=SQUARE),
+        "MF0401",
+        (7, 11),
+        "two threads write `x[0][0]` at the same time: a race",
+        ("make the loop over `k` a `for`", "        for (int k = 0; k < n; k++)\n"),
+        (("        meta_for (int k", "        for (int k"),),
+    ),
+    "a value of many iterations": Case(
+        nest("int n, int m, int B, const float a[n][m], float x[n]", I, J, "        x[i] = a[i][j];"),
+        "MF0401",
+        (6, 9),
+        "two threads write `x[0]` at the same time: a race",
+        ("make the loop over `j` a `for`:\n",),
+        ((J, FOR_J),),
+    ),
+    "a sum of all": Case(
+        nest("int n, int B, const int a[n], int x[1]", I, "      x[0] += a[i];"),
+        "MF0401",
+        (5, 7),
+        "two threads write `x[0]` at the same time: a race",
+        ("meta_reduction(+: x)\n", "or make the update atomic: `meta_atomic x[0] += a[i];`"),
+        ((I, f"    meta_reduction(+: x)\n{I}"),),
+    ),
+    "a sum of all, atomic": Case(
+        nest("int n, int B, const int a[n], int *x", I, "      *x += a[i];"),
+        "MF0401",
+        (5, 7),
+        "two threads write",
+        ("or make the update atomic: `meta_atomic *x += a[i];`",),
+        (("*x += a", "meta_atomic *x += a"),),
+    ),
+    "a sum of all, of floats": Case(
+        nest("int n, int B, const float a[n], float x[1]", I, "      x[0] += a[i];"),
+        "MF0401",
+        (5, 7),
+        "two threads write",
+        ("meta_reduction(+: x)\n", "`--reassociate`"),
+        ((I, f"    meta_reduction(+: x)\n{I}"),),
+        ("--reassociate",),
+    ),
+    "a stencil in place": Case(
+        nest("int n, int B, float x[n]", "    meta_for (int i = 1; i < n - 1; i++)",
+             "      x[i] = x[i - 1] + x[i + 1];"),
+        "MF0401",
+        (5, 14),
+        "while another writes it: a race",
+        ("read one array and write another:\n", "float x[n], float x_new[n]\n", "x_new[i] = x[i - 1] + x[i + 1];"),
+        (("float x[n]", "float x[n], float x_new[n]"), ("x[i] = ", "x_new[i] = ")),
+    ),
+    "a transposition in place": Case(
+        nest("int n, int B, double x_new[n][n]", I, "      meta_for (int j = 0; j < n; j++)",
+             "        x_new[i][j] = x_new[j][i];", clause=SQUARE),
+        "MF0401",
+        (6, 23),
+        "while another writes it: a race",
+        ("double x_new[n][n], double x_new_new[n][n]\n", "x_new_new[i][j] = x_new[j][i];"),
+        (("double x_new[n][n]", "double x_new[n][n], double x_new_new[n][n]"), ("x_new[i][j]", "x_new_new[i][j]")),
+    ),
+    "an even size": Case(
+        nest("int n, int B, float x[(n + 1) * (n + 1)] /* one */", "    meta_for (int i = 0; i < n; i += 2)",
+             "      meta_for (int j = 0; j < n; j += 2)", "        x[i * n + j] = x[(i + 1) * n + j + 1];"),
+        "MF0401",
+        (6, 24),
+        "while another writes it: a race",
+        ("if `n % 2 == 0` always holds, say so in front of the schedule: `assert(n % 2 == 0);`",),
+        (("  meta_schedule", "  assert(n % 2 == 0);\n  meta_schedule"),),
+    ),
+}  # fmt: skip
+WARNINGS = {
+    "a histogram": Case(
+        nest("int n, int B, const int x[n], int bin[256]", I, "      bin[x[i]]++;"),
+        "MF0403",
+        (5, 7),
+        "two threads may write the same element of `bin` at the same time",
+        ("if they may, make the update atomic: `meta_atomic bin[x[i]]++;`",),
+        (("bin[x[i]]++", "meta_atomic bin[x[i]]++"),),
+    ),
+    "a permutation": Case(
+        nest("int n, int B, const int p[n], float x[n]", I, "      x[p[i]] = i;"),
+        "MF0403",
+        (5, 7),
+        "two threads may write the same element of `x` at the same time",
+        ("if they never do, say so in the line before: `#pragma metafork disjoint(x)`",),
+        ((I, f"{I} {{\n#pragma metafork disjoint(x)"), ("x[p[i]] = i;", "x[p[i]] = i; }")),
+    ),
+    "a list that is read": Case(
+        nest("int n, int B, const int p[n], float x[n]", I, "      x[i] = x[p[i]];"),
+        "MF0403",
+        (5, 14),
+        "one thread may read the same element of `x` while another writes it",
+        ("if they never do, say so in the line before: `#pragma metafork disjoint(x)`",),
+        ((I, f"{I} {{\n#pragma metafork disjoint(x)"), ("x[p[i]];", "x[p[i]]; }")),
+    ),
+}
+CASES = {**RACES, **WARNINGS}
+
+
+def first_line_of(result):
+    found = re.search(r"^f\.mf:(\d+):(\d+): (?:error|warning)\[(MF\d+)\]: (.*)$", result.output, re.MULTILINE)
+    assert found is not None, result.output
+    return found[3], (int(found[1]), int(found[2])), found[4]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_cause_is_told_once_where_it_is_with_a_help_that_can_be_followed(run, name):
+    case = CASES[name]
+    Path("f.mf").write_text(case.text)
+    result = run("check", "f.mf")
+    assert result.exit_code == (0 if name in WARNINGS else 1)
+    code, place, message = first_line_of(result)
+    assert (code, place) == (case.code, case.place)
+    assert case.message in message
+    assert len(re.findall(r": (?:error|warning)\[", result.output)) == 1
+    told = MENDED.sub("", result.output.partition("= help: ")[2])
+    for part in case.help:
+        assert MENDED.sub("", part).strip() in told, told
+    text = case.text
+    for old, new in case.changes:
+        assert old in text
+        text = text.replace(old, new, 1)
+    Path("f.mf").write_text(text)
+    mended = run("check", "f.mf", *case.options)
+    assert re.fullmatch(r"f\.mf: \d schedules?, no errors\n", mended.output)

@@ -21,7 +21,7 @@ def message(body, before="", behind=""):
     text = f"{before}void f(int n, int B, float x[n])\n{{\n{body}\n}}\n{behind}"
     with pytest.raises(DiagnosticsError) as refused:
         check_races(parse(Source("f.mf", text)))
-    return [one.message for one in refused.value.diagnostics]
+    return [one.message + one.reason for one in refused.value.diagnostics]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
