@@ -48,6 +48,7 @@ from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
+from metafork.frontend.text.nearly_right import fork_join
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
@@ -64,6 +65,7 @@ from metafork.frontend.text.tokens import (
     match_brackets,
     tokenize,
 )
+from metafork.frontend.text.unclosed_braces import refuse_unclosed
 from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
@@ -161,6 +163,13 @@ class UnitParser:
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
             checks.loops(hidden)
+            fork_join(self._reporter, tokens, partners)
+            if not tokens and not self._reporter.failed:
+                way_out = "start from a first program, such as examples/smooth.mf. docs/tutorial.md explains it."
+                message = "this file is empty" if not self._source.text.strip() else "this file has no code"
+                raise self._reporter.refuse(
+                    "MF0002", whole, message, reason="there is nothing to compile.", way_out=way_out
+                )
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")
@@ -252,6 +261,8 @@ class UnitParser:
             with contextlib.suppress(BracketError):
                 single = preprocessed.first_branches()
                 return single, match_brackets(single.tokens)
+            if error.token.text == "{" and error.opened is None:
+                raise refuse_unclosed(self._reporter, error.token, preprocessed.tokens) from None
             related = ((error.opened.span, "this bracket is open"),) if error.opened is not None else ()
             message = f"this `{error.token.text}` has no partner"
             raise self._reporter.refuse("MF0004", error.token.span, message, related=related) from None

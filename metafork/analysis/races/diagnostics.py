@@ -10,6 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
+from metafork.analysis.block_sizes import oversized_blocks
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.assertions import Assertions
 from metafork.analysis.races.proof import RaceKind, Unproved
@@ -44,7 +45,7 @@ _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)_\d+\b")
 def check_races(
     unit: TranslationUnit, *, strict: bool = False, deadline: float | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings about accesses that are not proved free of races.
+    """Return warnings about accesses that are not proved free of races, and about blocks that no GPU runs.
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
@@ -71,6 +72,7 @@ def check_races(
             _open(pair, program, name, severity, tried, advice) for pair in _one_of_each_cause(report.unproved, advice)
         ]
         found += [_in_words(one, members, words) for one in here]
+        found += oversized_blocks(program, name)
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)

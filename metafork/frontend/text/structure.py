@@ -30,6 +30,7 @@ from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.definitions import split_commas
+from metafork.frontend.text.nearly_right import another_loop, schedule_that_ends, schedule_with_arguments, sized_cache
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
@@ -216,6 +217,12 @@ class Structure:
         grid: syntax.GridClause | None = None
         block: syntax.BlockClause | None = None
         here = index + 1
+        if self._text(here, end) == "(":
+            schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
+            close = self._partners[here]
+            if close > here + 1 and self._tokens[here + 1].text not in CLAUSES:
+                block = self._block_clause(index, close)
+            here = close + 1
         while self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
             word = self._tokens[here].text
             close = self._partners[here + 1]
@@ -247,6 +254,10 @@ class Structure:
         if here >= end:
             self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
             return syntax.Empty(keyword), end
+        if self._text(here, end) == ";":
+            schedule_that_ends(self._reporter, self._tokens, self._partners, index, here)
+            loops = here + 1 < end and self._tokens[here + 1].text in ("meta_for", "{")
+            return self._statement(here + 1, end, True, depth + 1) if loops else (syntax.Empty(keyword), here + 1)
         body, stop = self._statement(here, end, True, depth + 1)
         if not self._separate(index, stop):
             message = "this schedule is a part of what a macro gives, and not all of it"
@@ -277,6 +288,9 @@ class Structure:
             expects_name = (position - index) % 2 == 0
             if expects_name and token.kind is TokenKind.NAME:
                 names.append(syntax.Name(token.text, token.span))
+            elif token.text == "[" and not expects_name:
+                sized_cache(self._reporter, self._tokens, self._partners, position, (index, end))
+                break
             elif expects_name or token.text != "," or position + 1 == end:
                 self._reporter.error("MF0010", token.span, f"`{token.text}` cannot stand in `cache(...)`")
                 break
@@ -400,6 +414,9 @@ class Structure:
             if meant is not None:
                 self._report_misspelled(token, meant)
                 return self._for(index, end, inside, depth, meta=inside and meant == "meta_for")
+            if inside:
+                another_loop(self._reporter, token, self._hull(index, close + 1))
+                return self._for(index, end, inside, depth, meta=True)
         elif inside and close + 1 < end:
             behind = self._tokens[close + 1]
             meant = similar(token.text, ("if", "while", "switch"), 0.6)

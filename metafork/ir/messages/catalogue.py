@@ -203,6 +203,12 @@ _ENTRIES = (
         "copy it into a variable of your own and change that.",
     ),
     Entry(
+        "MF0114",
+        "a block that no GPU runs (a warning)",
+        "a block has at most 1024 threads. The serial code would run on every machine.",
+        "give a number up to 1024; 128 and 256 are usual.",
+    ),
+    Entry(
         "MF0201",
         "a pointer",
         "the device has its own memory: only arrays with extents can be moved there.",

@@ -115,7 +115,7 @@ def test_what_is_told_for_a_source_can_be_typed(run):
 
 # --- diagnostics ------------------------------------------------------------------------------------------------
 
-MENDED = re.compile(r"^ {8,}", re.MULTILINE)
+MENDED = re.compile(r"^ +", re.MULTILINE)
 
 
 class Case(NamedTuple):
@@ -253,7 +253,232 @@ WARNINGS = {
         ((I, f"{I} {{\n#pragma metafork disjoint(x)"), ("x[p[i]];", "x[p[i]]; }")),
     ),
 }
-CASES = {**RACES, **WARNINGS}
+
+ONE = "    meta_for (int i = 0; i < n; i++)\n      x[i] = 2 * x[i];\n"
+BLOCKS = "meta_schedule meta_block(B) {\n"
+SUMS = "int f(int n, int B, const int x[n])\n{\n  int sum = 0;\n  meta_schedule meta_block(B) {\n"
+COPY = "int n, int B, const float x[n], float y[n]"
+BY_HAND = ("    meta_for (int b = 0; b < n / B; b++)", "      meta_for (int u = 0; u < B; u++)")
+FORMS = {
+    "a sum": Case(
+        f"{SUMS}{I}\n      sum += x[i];\n  }}\n  return sum;\n}}\n",
+        "MF0304",
+        (6, 7),
+        "all threads add to `sum`, and the schedule does not say so",
+        ("meta_reduction(+: sum)\n", "meta_for (int i = 0; i < n; i++)"),
+        ((I, f"    meta_reduction(+: sum)\n{I}"),),
+    ),
+    "a count": Case(
+        f"{SUMS}{I}\n      if (x[i] > 3) sum++;\n  }}\n  return sum;\n}}\n",
+        "MF0304",
+        (6, 21),
+        "all threads add to `sum`",
+        ("meta_reduction(+: sum)\n",),
+        ((I, f"    meta_reduction(+: sum)\n{I}"),),
+    ),
+    "a mask of floats": Case(
+        f"{SUMS}{I}\n      sum *= x[i];\n  }}\n  return sum;\n}}\n".replace("int sum", "double sum"),
+        "MF0304",
+        (6, 7),
+        "all threads update `sum`",
+        ("meta_reduction(*: sum)\n", "`--reassociate`"),
+        ((I, f"    meta_reduction(*: sum)\n{I}"),),
+        ("--reassociate",),
+    ),
+    "a reduction of floats": Case(
+        f"{SUMS}    meta_reduction(+: sum)\n{I}\n    sum += x[i]; }}\n  return sum;\n}}\n".replace("int s", "float s"),
+        "MF0225",
+        (5, 23),
+        "adding `float` numbers in another order gives another result",
+        ("allow it: add `--reassociate` to the command",),
+        (),
+        ("--reassociate",),
+    ),
+    "serial loops only": Case(
+        nest("int n, int B, float x[n]", ONE.rstrip().replace("meta_for", "for")),
+        "MF0112",
+        (4, 5),
+        "this schedule has no `meta_for`",
+        ("write `meta_for (int i = 0; i < n; i++)`",),
+        (("    for", "    meta_for"),),
+    ),
+    "serial loops without a block": Case(
+        nest("int n, float x[n]", ONE.rstrip().replace("meta_for", "for"), clause=""),
+        "MF0112",
+        (4, 5),
+        "this schedule has no `meta_for`",
+        ("write `meta_for (int i = 0; i < n; i++)`", "a parameter `int B`: `meta_schedule meta_block(B) {`"),
+        (("    for", "    meta_for"), ("int n", "int n, int B"), ("meta_schedule {", "meta_schedule meta_block(B) {")),
+    ),
+    "a loop of another system": Case(
+        nest("int n, int B, float x[n]", ONE.rstrip().replace("meta_for", "parallel_for")),
+        "MF0011",
+        (4, 5),
+        "`parallel_for` is not a word of this language",
+        ("write `meta_for (int i = 0; i < n; i++)`",),
+        (("parallel_for", "meta_for"),),
+    ),
+    "a loop of Cilk": Case(
+        nest("int n, int B, float x[n]", ONE.rstrip().replace("meta_for", "cilk_for")),
+        "MF0011",
+        (4, 5),
+        "`cilk_for` is no",
+        ("meta_for",),
+        (("cilk_for", "meta_for"),),
+    ),
+    "a loop of MetaFork": Case(
+        f"void f(int n, float x[n])\n{{\n{ONE}}}\n".replace("meta_for", "meta_parallel_for"),
+        "MF0011",
+        (3, 5),
+        "`meta_parallel_for` is not a word of this language",
+        (f"{BLOCKS}{ONE}  }}", "`int B`"),
+        (("int n", "int n, int B"), ("    meta_parallel", f"{BLOCKS}  meta"), (";\n}", ";\n}\n}")),
+    ),
+    "a semicolon": Case(
+        f"void f(int n, int B, float x[n])\n{{\n  meta_schedule;\n{ONE}}}\n",
+        "MF0014",
+        (3, 16),
+        "this schedule is empty, because it ends here",
+        ("remove the `;`, and put the loop in braces", f"{BLOCKS}{ONE}  }}"),
+        (("meta_schedule;\n", BLOCKS), (";\n}", ";\n}\n}")),
+    ),
+    "a semicolon in front of a brace": Case(
+        GOOD.replace("meta_block(B) {", "meta_block(B); {"),
+        "MF0014",
+        (3, 30),
+        "this schedule is empty, because it ends here",
+        ("remove the `;`: `meta_schedule meta_block(B) {`",),
+        (("; {", " {"),),
+    ),
+    "the size of a block behind the schedule's word": Case(
+        GOOD.replace(" meta_block(B)", "(B)"),
+        "MF0010",
+        (3, 16),
+        "`meta_schedule` takes no arguments",
+        ("a word of its own: `meta_schedule meta_block(B) {`",),
+        (("meta_schedule(B)", "meta_schedule meta_block(B)"),),
+    ),
+    "a clause in parentheses": Case(
+        nest(COPY, *BY_HAND, "        y[b * B + u] = x[b * B + u];", clause="(cache(x))"),
+        "MF0010",
+        (3, 16),
+        "`meta_schedule` takes no arguments",
+        ("remove the parentheses: `meta_schedule cache(x) {`",),
+        (("(cache(x))", " cache(x)"),),
+    ),
+    "a block of two dimensions for one loop": Case(
+        GOOD.replace("(B)", "(32, 32)"),
+        "MF0101",
+        (3, 17),
+        "the block has two dimensions, and the nest has one loop",
+        ("give one size for the loop, `meta_block(1024)`",),
+        (("(32, 32)", "(1024)"),),
+    ),
+    "a block of three dimensions for two loops": Case(
+        nest("int n, int m, int B, int x[n][m]", I, J, "        x[i][j] = 1;", clause=" meta_block(B, B, 4)"),
+        "MF0101",
+        (3, 17),
+        "the block has three dimensions, and the nest has two loops",
+        ("give one size for each loop, `meta_block(B, B)`",),
+        (("(B, B, 4)", "(B, B)"),),
+    ),
+    "a triangle": Case(
+        nest("int n, float x[n][n]", I, "      meta_for (int j = 0; j < i; j++)", "        x[i][j] = 0;", clause=""),
+        "MF0105",
+        (5, 32),
+        "the number of threads `i` changes from block to block",
+        ("`meta_schedule meta_block(B0, B1) {`",),
+        (("int n", "int n, int B0, int B1"), ("meta_schedule", "meta_schedule meta_block(B0, B1)")),
+    ),
+    "an array among loops": Case(
+        nest(COPY, "    float t[n];", *BY_HAND, "      { t[b * B + u] = 1; y[b * B + u] = t[b * B + u]; }", clause=""),
+        "MF0106",
+        (4, 5),
+        "`t` is declared among the loops of the grid",
+        ("move this line in front of `meta_schedule`",),
+        (("    float t[n];\n", ""), ("  meta_schedule", "  float t[n];\n  meta_schedule")),
+    ),
+    "a clause among loops": Case(
+        nest(COPY, "    cache(x);", *BY_HAND, "        y[b * B + u] = x[b * B + u];", clause=""),
+        "MF0106",
+        (4, 5),
+        "`cache` belongs behind the word `meta_schedule`",
+        ("write `meta_schedule cache(x) {`, and remove this line",),
+        (("    cache(x);\n", ""), ("meta_schedule", "meta_schedule cache(x)")),
+    ),
+    "the size of what is cached": Case(
+        nest(COPY, I, "      y[i] = 2 * x[i];", clause=" meta_block(B) cache(y, x[B])"),
+        "MF0010",
+        (3, 41),
+        "`cache` takes names of arrays only",
+        ("`cache(y, x)`",),
+        (("x[B]", "x"),),
+    ),
+    "a missing brace": Case(
+        GOOD.replace("i++)\n", "i++) {\n"),
+        "MF0004",
+        (7, 2),
+        "the file ends, and one `}` is missing",
+        ("add the missing `}`",),
+        (("x[i];", "x[i]; }"),),
+    ),
+    "a pointer that walks": Case(
+        nest("int n, int B, float *x", f"{I} {{", "      *x = 2 * *x;", "      x++;", "    }"),
+        "MF0316",
+        (6, 7),
+        "`x++` moves a pointer in a schedule",
+        ("as in `x[i]`, and remove `x++`",),
+        (("      x++;\n", ""), ("*x = 2 * *x", "x[i] = 2 * x[i]")),
+    ),
+    "a pointer that walks while it is read": Case(
+        nest("int n, int B, const float *x, float y[n]", I, "      y[i] = *x++;"),
+        "MF0316",
+        (5, 15),
+        "`x++` moves a pointer in a schedule",
+        ("as in `x[i]`",),
+        (("*x++", "x[i]"),),
+    ),
+    "a pointer for a loop's variable": Case(
+        nest("int n, int B, float *x", "    meta_for (float *p = x; p < x + n; p++)", "      *p = 2 * *p;"),
+        "MF0103",
+        (4, 15),
+        "the variable of a `meta_for` is an integer, and `p` is a pointer",
+        ("`meta_for (int i = 0; i < n; i++)`", "Write `x[i]` in place of `*p`"),
+        (("float *p = x; p < x + n; p++", "int i = 0; i < n; i++"), ("*p = 2 * *p", "x[i] = 2 * x[i]")),
+    ),
+}  # fmt: skip
+WARNINGS |= {
+    "a block of too many threads": Case(
+        GOOD.replace("(B)", "(4096)"),
+        "MF0114",
+        (3, 28),
+        "no GPU runs blocks of 4096 threads",
+        ("give a number up to 1024; 128 and 256 are usual",),
+        (("4096", "256"),),
+    ),
+    "a block of two dimensions of too many threads": Case(
+        nest("int n, int m, int x[n][m]", I, J, "        x[i][j] = 1;", clause=" meta_block(64, 32)"),
+        "MF0114",
+        (3, 28),
+        "no GPU runs blocks of 2048 threads",
+        ("sizes such as 32 and 8",),
+        (("64, 32", "32, 8"),),
+    ),
+}
+CASES = {**RACES, **FORMS, **WARNINGS}
+
+
+def test_a_file_without_code_is_told_with_a_first_program(run):
+    for text, what in (
+        ("", "this file is empty"),
+        ("\n  \n", "this file is empty"),
+        ("// soon\n", "this file has no code"),
+    ):
+        Path("f.mf").write_text(text)
+        result = run("check", "f.mf")
+        assert result.exit_code == 1
+        assert f"error[MF0002]: {what}" in result.output
+        assert "examples/smooth.mf" in result.output
 
 
 def first_line_of(result):
