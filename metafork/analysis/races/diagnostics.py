@@ -88,7 +88,9 @@ def _computed(program: Program, function: Function) -> set[str]:
 
 def _scratch(race: Race, program: Program, function: Function) -> str:
     """Return the way out where all iterations use the same few elements of an array of the function's own."""
-    array = next(one for one in program.arrays if one.name == race.first.array)
+    array = next((one for one in program.arrays if one.name == race.first.array), None)
+    if array is None:
+        return ""  # one of the block's own
     own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
     if not own or not all(isinstance(extent, IntConst) for extent in array.extents):
         return ""

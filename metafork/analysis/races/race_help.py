@@ -31,6 +31,11 @@ class _Loop(Struct, frozen=True):
     variable: str
     start: int
 
+    @property
+    def names(self) -> re.Pattern[str]:
+        """What its variables are called in a program, where the front end cuts it into blocks."""
+        return re.compile(rf"{self.variable}(?:_(?:block|thread|number))?(?:_\d+)?")
+
 
 class RaceHelp:
     """Finds what to do about races of one schedule; ``words`` are all names of the file."""
@@ -97,9 +102,10 @@ class RaceHelp:
         """Return the ``meta_for``s of the text around an access, outermost first."""
         if not self._in_text or not self._span.start <= access.element.span.start < self._span.end:
             return []
-        before = [loop for loop in self._loops if loop.start < access.element.span.start]
-        names = [loop.variable for loop in before]
-        return before if len(set(names)) == len(names) else []
+        variables = [loop.var for loop in access.loops]
+        before = (loop for loop in self._loops if loop.start < access.element.span.start)
+        around = {loop.variable: loop for loop in before if any(map(loop.names.fullmatch, variables))}
+        return sorted(around.values(), key=lambda loop: loop.start)
 
     def _repeated(self, first: Reference, second: Reference) -> list[_Loop]:
         symbols: set[str] = set()
@@ -110,9 +116,7 @@ class RaceHelp:
                 symbols |= index.symbols
         if first.element.span != second.element.span:
             return []
-        each = self._around(first)
-        own = {loop.variable: re.compile(rf"{loop.variable}(?:_(?:block|thread|number))?(?:_\d+)?") for loop in each}
-        return [loop for loop in each if not any(own[loop.variable].fullmatch(symbol) for symbol in symbols)]
+        return [loop for loop in self._around(first) if not any(map(loop.names.fullmatch, symbols))]
 
     def _in_one_thread(self, repeated: Sequence[_Loop], access: Reference, update: Assign | None) -> Iterator[str]:
         each = self._around(access)
@@ -125,6 +129,8 @@ class RaceHelp:
                 clause = f"meta_reduction({update.op}: {access.array})"
                 yield f"say that it is a reduction, in front of the loop{allowed}:\n  {clause}\n  {head}"
             return
+        if len(each) < len(self._loops):
+            return  # several nests of thread loops, which must have the same number of loops
         names = " and ".join(f"`{loop.variable}`" for loop in repeated)
         if each[-len(repeated) :] != list(repeated):
             yield f"make the loop over {names} a `for`, inside of the other loops."
@@ -197,8 +203,8 @@ class RaceHelp:
 
     def _declaration(self, name: str) -> str:
         """Return the declaration of a parameter of the function, ``""`` where it is none."""
-        array = next(one for one in self._program.arrays if one.name == name)
-        place = array.span.start
+        array = next((one for one in self._program.arrays if one.name == name), None)
+        place = -1 if array is None else array.span.start
         if not self._function.span.start <= place < self._function.body.start:
             return ""
         depth, end = 0, place
