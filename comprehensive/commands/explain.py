@@ -44,14 +44,12 @@ class _FileOrCode(InputFile):
 def _entry(code: str) -> str:
     """Return what the catalogue has of a code."""
     from metafork.ir.messages.catalogue import CATALOGUE
+    from metafork.ir.messages.examples import EXAMPLES
 
     entry = CATALOGUE.get(code)
     if entry is None:
         raise click.UsageError(f"there is no diagnostic {code}\n  all codes: docs/diagnostics.md")
-    return (
-        f"{code}: {entry.title}\n  reason: {entry.reason}\n  help: {entry.way_out}\n"
-        f"  an example: docs/diagnostics.md, at {code}"
-    )
+    return f"{code}: {entry.title}\n  refused: {EXAMPLES[code]}\n  reason: {entry.reason}\n  help: {entry.way_out}"
 
 
 @click.command()

@@ -70,12 +70,10 @@ def told(error: UnknownNameError) -> str:
     option = OPTIONS.get(error.kind)
     if option is None:
         return str(error)
-    if error.kind == "machine":
-        meant = _machines_meant(error.name, error.suggestion)
-    else:
-        meant = [error.suggestion] if error.suggestion else _related(error.name, error.known)
     lines = [f"there is no {error.kind} {error.name[:60]!r}"]
-    if meant:
+    if error.kind == "machine":
+        lines += _machine_meant(error.name, error.suggestion)
+    elif meant := [error.suggestion] if error.suggestion else _related(error.name, error.known):
         lines.append(f"  did you mean: {', '.join(meant)}?")
     return "\n".join([*lines, f"  all {_PLURAL[error.kind]}: metafork optimize {option} help"])
 
@@ -83,19 +81,22 @@ def told(error: UnknownNameError) -> str:
 _PLURAL = {"machine": "machines", "counter": "counters", "strategy": "strategies", "back end": "back ends"}
 
 
-def _machines_meant(name: str, suggestion: str | None) -> list[str]:
-    """Return the preset of a number, or the newest one that is older: ``compute_80``, ``8.0`` and ``sm_81``."""
+def _machine_meant(name: str, suggestion: str | None) -> list[str]:
+    """Return a line that names the preset of a number (``compute_80``, ``8.0``), or the newest one that is older."""
     from metafork.runtime.machine import PRESETS, compute_capability, gpus_of
 
+    line = "  did you mean: {}?"
     found = re.fullmatch(r"(?:sm|compute|cc|arch)?[_ ]?(\d{1,3}|\d{1,2}\.\d)[af]?", name.strip().lower())
     if suggestion is None and found is not None:
         capability = int(found[1].replace(".", ""))
         older = [preset for preset in PRESETS if 0 < compute_capability(preset) <= capability]
         suggestion = max(older, key=compute_capability, default=None)
+        if suggestion is not None and compute_capability(suggestion) != capability:
+            line = "  the next older machine: {}"
     if suggestion is None:
         return []
     gpus = ", ".join(gpus_of(suggestion)[:2])
-    return [f"{suggestion} ({gpus})" if gpus else suggestion]
+    return [line.format(f"{suggestion} ({gpus})" if gpus else suggestion)]
 
 
 def _related(name: str, known: Iterable[str]) -> list[str]:

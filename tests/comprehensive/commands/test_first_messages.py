@@ -39,7 +39,7 @@ COMMANDS = {
     "a machine that is too new": (
         "optimize good.mf --machine sm_99",
         2,
-        "there is no machine 'sm_99'\n  did you mean: sm_90 (H100, H200)?\n",
+        "there is no machine 'sm_99'\n  the next older machine: sm_90 (H100, H200)\n",
         "metafork optimize --machine help",
     ),
     "a machine of another tool": ("optimize good.mf --machine compute_80", 2, "did you mean: sm_80 (A100, A30)?"),
@@ -77,7 +77,7 @@ COMMANDS = {
     "a word of another tool": ("compile good.mf -o x", 2, "did you mean: metafork optimize good.mf -o x?\n"),
     "a mistyped command": ("chekc good.mf", 2, "did you mean: metafork check good.mf?\n"),
     "a word of nothing": ("quux", 2, "there is no command 'quux'\n  all commands: metafork --help\n"),
-    "a code": ("explain MF0101", 0, "MF0101: ", "reason: ", "help: "),
+    "a code": ("explain MF0101", 0, "MF0101: ", "refused: three `meta_for`s", "reason: ", "help: "),
     "codes in small letters": ("explain mf0401 MF0402", 0, "MF0401: ", "MF0402: "),
     "no code": ("explain MF9999", 2, "there is no diagnostic MF9999"),
     "a source for a tree": (

@@ -6,6 +6,7 @@ import pytest
 
 from metafork.frontend.text.tokens import LineMap
 from metafork.ir.messages.catalogue import CATALOGUE
+from metafork.ir.messages.examples import EXAMPLES
 from metafork.ir.messages.diagnostics import (
     Diagnostic,
     DiagnosticsError,
@@ -156,3 +157,4 @@ def test_every_code_is_explained(code):
     rows = [line for line in table.splitlines() if line.startswith(f"| {code} ")]
     assert len(rows) == 1
     assert entry.title in rows[0]
+    assert EXAMPLES[code].replace("|", "\\|") in rows[0]
