@@ -6,7 +6,6 @@ import pytest
 
 from metafork.frontend.text.tokens import LineMap
 from metafork.ir.messages.catalogue import CATALOGUE
-from metafork.ir.messages.examples import EXAMPLES
 from metafork.ir.messages.diagnostics import (
     Diagnostic,
     DiagnosticsError,
@@ -15,6 +14,7 @@ from metafork.ir.messages.diagnostics import (
     render_sarif,
     render_text,
 )
+from metafork.ir.messages.examples import EXAMPLES
 
 ROOT = Path(__file__).parents[4]
 TEXT = "void f(int n)\n{\n\tint *p = &n; // 1\n  two(\n   lines);\n}\n"
