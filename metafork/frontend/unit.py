@@ -44,11 +44,10 @@ from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.values.promised_sizes import in_parameters
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
-from metafork.frontend.text import syntax
+from metafork.frontend.text import nearly_right, syntax
 from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
-from metafork.frontend.text.nearly_right import fork_join
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
@@ -162,14 +161,8 @@ class UnitParser:
         keywords = checks.schedules(whole)
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
+            nearly_right.no_schedule(self._reporter, tokens, partners, whole)
             checks.loops(hidden)
-            fork_join(self._reporter, tokens, partners)
-            if not tokens and not self._reporter.failed:
-                way_out = "start from a first program, such as examples/smooth.mf. docs/tutorial.md explains it."
-                message = "this file is empty" if not self._source.text.strip() else "this file has no code"
-                raise self._reporter.refuse(
-                    "MF0002", whole, message, reason="there is nothing to compile.", way_out=way_out
-                )
             if not self._reporter.failed:
                 place = tokens[0].span if tokens else self._lines.span(0, 0)
                 raise self._reporter.refuse("MF0002", place, "there is no `meta_schedule` in this file")

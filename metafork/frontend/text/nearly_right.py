@@ -71,8 +71,15 @@ def another_loop(reporter: Reporter, word: Token, head: Span) -> None:
     reporter.error("MF0011", word.span, message, reason="the parallel loop of a schedule is `meta_for`.", way_out=way)
 
 
-def fork_join(reporter: Reporter, tokens: Sequence[Token], partners: Mapping[int, int]) -> None:
-    """Report the first construct of MetaFork's fork-join model in a file without schedules."""
+def no_schedule(reporter: Reporter, tokens: Sequence[Token], partners: Mapping[int, int], whole: Span) -> None:
+    """Refuse a file without code, and report the first construct of MetaFork's fork-join model in one without schedules.
+
+    Raises ``RefusedError``.
+    """
+    if not tokens:
+        way = "start from a first program, such as examples/smooth.mf. docs/tutorial.md explains it."
+        message = "this file has no code" if reporter.written(whole).strip() else "this file is empty"
+        raise reporter.refuse("MF0002", whole, message, reason="there is nothing to compile.", way_out=way)
     for index, token in enumerate(tokens[:-1]):
         if token.text not in FORK_JOIN:
             continue

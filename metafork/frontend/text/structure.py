@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from metafork.frontend.text import syntax
+from metafork.frontend.text import nearly_right, syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import (
     AFTER_SCHEDULE,
@@ -30,7 +30,6 @@ from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.nearly_right import another_loop, schedule_that_ends, schedule_with_arguments, sized_cache
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
@@ -218,7 +217,7 @@ class Structure:
         block: syntax.BlockClause | None = None
         here = index + 1
         if self._text(here, end) == "(":
-            schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
+            nearly_right.schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
             close = self._partners[here]
             if close > here + 1 and self._tokens[here + 1].text not in CLAUSES:
                 block = self._block_clause(index, close)
@@ -255,7 +254,7 @@ class Structure:
             self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
             return syntax.Empty(keyword), end
         if self._text(here, end) == ";":
-            schedule_that_ends(self._reporter, self._tokens, self._partners, index, here)
+            nearly_right.schedule_that_ends(self._reporter, self._tokens, self._partners, index, here)
             loops = here + 1 < end and self._tokens[here + 1].text in ("meta_for", "{")
             return self._statement(here + 1, end, True, depth + 1) if loops else (syntax.Empty(keyword), here + 1)
         body, stop = self._statement(here, end, True, depth + 1)
@@ -289,7 +288,7 @@ class Structure:
             if expects_name and token.kind is TokenKind.NAME:
                 names.append(syntax.Name(token.text, token.span))
             elif token.text == "[" and not expects_name:
-                sized_cache(self._reporter, self._tokens, self._partners, position, (index, end))
+                nearly_right.sized_cache(self._reporter, self._tokens, self._partners, position, (index, end))
                 break
             elif expects_name or token.text != "," or position + 1 == end:
                 self._reporter.error("MF0010", token.span, f"`{token.text}` cannot stand in `cache(...)`")
@@ -415,7 +414,7 @@ class Structure:
                 self._report_misspelled(token, meant)
                 return self._for(index, end, inside, depth, meta=inside and meant == "meta_for")
             if inside:
-                another_loop(self._reporter, token, self._hull(index, close + 1))
+                nearly_right.another_loop(self._reporter, token, self._hull(index, close + 1))
                 return self._for(index, end, inside, depth, meta=True)
         elif inside and close + 1 < end:
             behind = self._tokens[close + 1]
