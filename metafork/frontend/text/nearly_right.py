@@ -72,7 +72,7 @@ def another_loop(reporter: Reporter, word: Token, head: Span) -> None:
 
 
 def no_schedule(reporter: Reporter, tokens: Sequence[Token], partners: Mapping[int, int], whole: Span) -> None:
-    """Refuse a file without code, and report the first construct of MetaFork's fork-join model in one without schedules.
+    """Refuse a file without code; report the first construct of MetaFork's fork-join model in one without schedules.
 
     Raises ``RefusedError``.
     """
