@@ -248,6 +248,7 @@ def _open(
     apart = pair.second.element.span != pair.first.element.span
     update = advice.updated(pair.first, pair.second)
     ways = [] if update is None else [f"if they may, {one}" for one in advice.atomically(update)]
+    ways += advice.greatest(pair.first, pair.second)
     ways = ways or ["if they may, let every iteration write elements of its own, or make the loop a `for`."]
     ways.append(f"if they never do, say so in the line before: `#pragma metafork disjoint({array})`")
     return Diagnostic(

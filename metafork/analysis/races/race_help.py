@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence, Set
 from textwrap import dedent, indent
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.races.proof import RaceKind
 from metafork.analysis.references import Reference
 from metafork.ir.messages.source import Span
-from metafork.ir.program import Assign, Element, Program, walk_statements
+from metafork.ir.program import Assign, Binary, Element, If, Program, walk_statements
 from metafork.ir.translation_unit import Function, Schedule
 
 _LOOP = re.compile(r"\bmeta_for\s*\([^;=()]*?\b(\w+)\s*=")
@@ -59,12 +60,34 @@ class RaceHelp:
         return min(around, key=lambda one: one.span.end - one.span.start, default=None)
 
     def updated(self, first: Reference, second: Reference) -> Assign | None:
-        """Return the update (``x[i] += 1``) that two accesses are, if they are one."""
+        """Return the update (``x[i] += 1``, ``x[i] = x[i] + 1``) that two accesses are, with its operator."""
         found = self.statement(first)
-        if found is None or found != self.statement(second) or not found.op or found.atomic:
+        if found is None or found != self.statement(second) or found.atomic:
             return None
-        spans = {first.element.span, second.element.span}
-        return found if spans == {found.target.span} else None
+        if first.element != found.target or second.element != found.target:
+            return None
+        match found:
+            case Assign(op="", target=target, value=Binary(op=op, left=left, right=right)) if op in _REDUCED:
+                return replace(found, op=op) if target in (left, right) else None
+            case _:
+                return found if found.op else None
+
+    def greatest(self, first: Reference, second: Reference) -> Iterator[str]:
+        """Yield how the greatest or least of all values is said: ``if (x[i] > m[0]) m[0] = x[i];``."""
+        around = self._around(first)
+        if not around or self._repeated(first, second) != around:
+            return
+        for one in walk_statements(self._program.body):
+            match one:
+                case If(
+                    condition=Binary(op="<" | "<=" | ">" | ">=" as op, left=left, right=right),
+                    then=(Assign(op="", target=target, value=value),),
+                    otherwise=(),
+                ) if (value, target) in ((left, right), (right, left)) and target == first.element == second.element:
+                    word = "max" if (op in (">", ">=")) == (left == value) else "min"
+                    yield self._reduction(word, first)
+                case _:
+                    pass
 
     def of(self, kind: RaceKind, first: Reference, second: Reference) -> str:
         """Return what to do; several ways are lines that begin with ``or``."""
@@ -114,7 +137,7 @@ class RaceHelp:
                 if index is None:
                     return []
                 symbols |= index.symbols
-        if first.element.span != second.element.span:
+        if first.element != second.element:
             return []
         return [loop for loop in self._around(first) if not any(map(loop.names.fullmatch, symbols))]
 
@@ -122,12 +145,7 @@ class RaceHelp:
         each = self._around(access)
         if len(repeated) == len(each):
             if update is not None and update.op in _REDUCED:
-                floating = isinstance(update.target, Element) and update.target.type.floating
-                allowed = ", and allow another order of additions: `--reassociate`" if floating else ""
-                start = each[0].start
-                head = self._text[start : self._end_of_line(start)].strip()
-                clause = f"meta_reduction({update.op}: {access.array})"
-                yield f"say that it is a reduction, in front of the loop{allowed}:\n  {clause}\n  {head}"
+                yield self._reduction(update.op, access)
             return
         if len(each) < len(self._loops):
             return  # several nests of thread loops, which must have the same number of loops
@@ -141,6 +159,13 @@ class RaceHelp:
         then = f". Each thread then adds up an element of `{access.array}`" if update is not None else ""
         note, lines = self._as_for(repeated, left, access)
         yield f"{message}{note}{then}:\n{lines}" if lines else f"{message}{then}."
+
+    def _reduction(self, op: str, access: Reference) -> str:
+        allowed = ", and allow another order: `--reassociate`" if access.element.type.floating else ""
+        start = self._around(access)[0].start
+        head = self._text[start : self._end_of_line(start)].strip()
+        clause = f"meta_reduction({op}: {access.array})"
+        return f"say that it is a reduction, in front of the loop{allowed}:\n  {clause}\n  {head}"
 
     def _as_for(self, repeated: Sequence[_Loop], left: int, access: Reference) -> tuple[str, str]:
         """Return the text with a ``for`` in place of some loops, and what else is new; ``""`` if it is not known."""

@@ -16,7 +16,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.liveness import Effect, Liveness
 from metafork.frontend.nests.shape import free_names, written
-from metafork.frontend.nests.unsaid_sums import is_added_up, refuse_sum
+from metafork.frontend.nests.unsaid_sums import is_added_up, refuse_sum, sums_of_others
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.syntax_changes import with_statements
@@ -64,6 +64,7 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
             raise reporter.refuse("MF0304", writes[0].span, message, reason=reason, way_out=way_out, related=related)
         for place in writes:
             reporter.error("MF0304", place.span, message, reason=reason, way_out=way_out, related=related)
+    sums_of_others(schedule, places, site.visible, reporter)
     return schedule
 
 

@@ -64,6 +64,14 @@ def schedule_with_arguments(
     )
 
 
+def word_before_loop(reporter: Reporter, word: Token, head: Span) -> None:
+    """Report a word in front of a loop, such as ``parallel for (...)``; ``head`` is the loop's."""
+    written = " ".join(reporter.written(head).split())
+    way = f"write `meta_{written.removeprefix('meta_')}`, without `{word.text}`."
+    message = f"`{word.text}` is not a word of this language"
+    reporter.error("MF0011", word.span, message, reason="the parallel loop of a schedule is `meta_for`.", way_out=way)
+
+
 def another_loop(reporter: Reporter, word: Token, head: Span) -> None:
     """Report a loop with a word of another system; ``head`` is the word and the parentheses behind it."""
     way = f"write `meta_for{reporter.written(head)[len(word.text) :]}`"

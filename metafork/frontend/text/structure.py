@@ -394,6 +394,9 @@ class Structure:
         """Report what looks like a keyword spelled otherwise, and go on as if it were spelled right."""
         token = self._tokens[index]
         following = self._text(index + 1, end)
+        if inside and following in ("for", "meta_for") and self._text(index + 2, end) == "(":
+            nearly_right.word_before_loop(self._reporter, token, self._hull(index + 1, self._partners[index + 2] + 1))
+            return self._for(index + 1, end, inside, depth, meta=True)
         if following in AFTER_SCHEDULE and similar(token.text, ("meta_schedule",), 0.8):
             return self._schedule(index, end, inside, depth)  # reported for the whole file already
         if following == "{":

@@ -199,6 +199,14 @@ RACES = {
         ((I, f"    meta_reduction(+: x)\n{I}"),),
         ("--reassociate",),
     ),
+    "a sum written as an assignment": Case(
+        nest("int n, int m, int B, const float a[n][m], float x[n]", I, J, "        x[i] = a[i][j] + x[i];"),
+        "MF0401",
+        (6, 26),
+        "while another writes it: a race",
+        ("make the loop over `j` a `for`. Each thread then adds up an element of `x`:\n",),
+        ((J, FOR_J),),
+    ),
     "a stencil in place": Case(
         nest("int n, int B, float x[n]", "    meta_for (int i = 1; i < n - 1; i++)",
              "      x[i] = x[i - 1] + x[i + 1];"),
@@ -228,6 +236,22 @@ RACES = {
     ),
 }  # fmt: skip
 WARNINGS = {
+    "the greatest of all": Case(
+        nest("int n, int B, const int x[n], int m[1]", I, "      if (m[0] < x[i]) m[0] = x[i];"),
+        "MF0403",
+        (5, 11),
+        "one thread may read the same element of `m` while another writes it",
+        ("say that it is a reduction, in front of the loop:\n", "meta_reduction(max: m)\n"),
+        ((I, f"    meta_reduction(max: m)\n{I}"),),
+    ),
+    "the least of all": Case(
+        nest("int n, int B, const int x[n], int m[1]", I, "      if (m[0] > x[i]) m[0] = x[i];"),
+        "MF0403",
+        (5, 11),
+        "one thread may read the same element of `m` while another writes it",
+        ("meta_reduction(min: m)\n",),
+        ((I, f"    meta_reduction(min: m)\n{I}"),),
+    ),
     "a histogram": Case(
         nest("int n, int B, const int x[n], int bin[256]", I, "      bin[x[i]]++;"),
         "MF0403",
@@ -275,6 +299,34 @@ FORMS = {
         "all threads add to `sum`",
         ("meta_reduction(+: sum)\n",),
         ((I, f"    meta_reduction(+: sum)\n{I}"),),
+    ),
+    "a sum written as an assignment without a clause": Case(
+        f"{SUMS}{I}\n      sum = sum + x[i];\n  }}\n  return sum;\n}}\n",
+        "MF0304",
+        (6, 7),
+        "all threads add to `sum`",
+        ("meta_reduction(+: sum)\n",),
+        ((I, f"    meta_reduction(+: sum)\n{I}"),),
+    ),
+    "a sum in a variable of the file": Case(
+        "int all;\n" + nest("int n, int B, const int x[n]", I, "      all += x[i];"),
+        "MF0304",
+        (6, 7),
+        "all threads add to `all`",
+        ("`int all_sum = all;` in front of the schedule, `all = all_sum;` behind it", "meta_reduction(+: all_sum)\n"),
+        (
+            ("  meta_schedule", "  int all_sum = all;\n  meta_schedule"),
+            (I, f"    meta_reduction(+: all_sum)\n{I}"),
+            ("all += x[i];\n  }\n", "all_sum += x[i];\n  }\n  all = all_sum;\n"),
+        ),
+    ),
+    "a word in front of a loop": Case(
+        nest("int n, int B, float x[n]", ONE.rstrip().replace("meta_for", "parallel for")),
+        "MF0011",
+        (4, 5),
+        "`parallel` is not a word of this language",
+        ("write `meta_for (int i = 0; i < n; i++)`",),
+        (("parallel for", "meta_for"),),
     ),
     "a mask of floats": Case(
         f"{SUMS}{I}\n      sum *= x[i];\n  }}\n  return sum;\n}}\n".replace("int sum", "double sum"),
