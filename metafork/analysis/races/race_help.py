@@ -114,7 +114,8 @@ class RaceHelp:
         """Yield how to make an update of an integer atomic."""
         target = update.target
         if isinstance(target, Element) and target.type.integer and update.op in (*_REDUCED, "-"):
-            yield f"make the update atomic: `meta_atomic {self._written(update.span).rstrip(';').strip()};`"
+            written = self._written(update.span).rstrip(";").strip() if self._in_text else ""
+            yield f"make the update atomic: `meta_atomic {written};`" if written else "make the update atomic."
 
     # --- pieces -----------------------------------------------------------------------------------------------
 

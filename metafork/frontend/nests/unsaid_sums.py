@@ -70,7 +70,7 @@ def refuse_sum(
     if variable.type is not None and (variable.is_parameter or variable.is_global):
         what = "parameter" if variable.is_parameter else "global variable"
         before = f"a {what} does not come back from the GPU: write `{variable.type.spelling} {name}_sum = {name};` in "
-        before += f"front of the schedule, `{name} = {name}_sum;` behind it, and `{name}_sum` in place of `{name}` in it; then "
+        before += f"front of the schedule, `{name} = {name}_sum;` behind it, and `{name}_sum` for `{name}` in it; then "
         name = f"{name}_sum"
     reporter.error(
         "MF0304",
