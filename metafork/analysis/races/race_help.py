@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence, Set
+from functools import cached_property
 from textwrap import dedent, indent
 
 from msgspec import Struct
@@ -48,9 +49,16 @@ class RaceHelp:
         self._words = words
         self._span = schedule.span
         self._in_text = not schedule.hidden
-        code = _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text[: self._span.end])
-        self._code = code
-        self._loops = [_Loop(found[1], found.start()) for found in _LOOP.finditer(code, self._span.start)]
+
+    @cached_property
+    def _code(self) -> str:
+        """The text to the end of the schedule, with blanks for comments."""
+        return _NO_CODE.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), self._text[: self._span.end])
+
+    @cached_property
+    def _loops(self) -> list[_Loop]:
+        """The ``meta_for``s of the schedule, in the order of the text."""
+        return [_Loop(found[1], found.start()) for found in _LOOP.finditer(self._code, self._span.start)]
 
     def statement(self, access: Reference) -> Assign | None:
         """Return the assignment that an access is in."""
