@@ -111,16 +111,16 @@ def preprocessor_options(function: Decorated) -> Decorated:
 
 
 class InputFile(click.Path):
-    """A file that exists; ``ending`` is what names of such files usually end in."""
+    """A file that exists, or a directory if there are ``folders``; ``ending`` is what names of such files end in."""
 
-    def __init__(self, ending: str = "mf") -> None:
+    def __init__(self, ending: str = "mf", folders: bool = False) -> None:
         self._ending = ending
-        super().__init__(exists=True, dir_okay=False, path_type=Path)
+        super().__init__(exists=True, dir_okay=folders, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path."""
         path = Path(value)
-        if path.is_dir():
+        if path.is_dir() and not self.dir_okay:
             command = "COMMAND" if ctx is None else ctx.info_name
             raise click.UsageError(
                 f"{path} is a directory; name the files in it: metafork {command} {value}/*.{self._ending}", ctx
@@ -130,7 +130,7 @@ class InputFile(click.Path):
         except click.BadParameter as error:
             if path.exists():
                 raise
-            raise click.UsageError(f"there is no file {path}", ctx) from error
+            raise click.UsageError(f"there is no {'directory' if self.dir_okay else 'file'} {path}", ctx) from error
 
 
 def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[str] = ()) -> Source:

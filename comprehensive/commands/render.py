@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import refuse_source, refuse_to_overwrite, write_output
+from comprehensive.commands.faults import InputFile, refuse_source, refuse_to_overwrite, write_output
 
 
 @click.command()
-@click.argument("tree", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("tree", type=InputFile("tree.json"))
 @click.option(
     "-o",
     "--output",

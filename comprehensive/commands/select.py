@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comprehensive.commands.faults import mistakes_of_options, refuse_source
+from comprehensive.commands.faults import InputFile, mistakes_of_options, refuse_source
 from comprehensive.commands.names import listed
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, path_type=Path))
+@click.argument("directory", type=InputFile(folders=True))
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(
     "--machine",

@@ -72,6 +72,8 @@ COMMANDS = {
     ),
     "no file": ("check nofile.mf", 2, "Error: there is no file nofile.mf\n"),
     "no file, optimized": ("optimize nofile.mf", 2, "Error: there is no file nofile.mf\n"),
+    "no tree": ("select nothing.out --machine sm_80", 2, "Error: there is no directory nothing.out\n"),
+    "a directory for a tree": ("render folder", 2, "name the files in it: metafork render folder/*.tree.json\n"),
     "a directory": ("check folder", 2, "folder is a directory; name the files in it: metafork check folder/*.mf\n"),
     "a file for a command": ("good.mf", 2, "to compile a file: metafork optimize good.mf\n", "metafork --help"),
     "a word of another tool": ("compile good.mf -o x", 2, "did you mean: metafork optimize good.mf -o x?\n"),
