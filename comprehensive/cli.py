@@ -12,6 +12,8 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -39,6 +41,30 @@ COMMANDS = {
     "ptxas-wrapper": "Run ptxas on a copy of its input whose loads became shuffles.",
     "swizzle": "Complete a data-movement sketch (*.swz).",
 }
+
+
+OTHER_WORDS = {
+    "optimize": ("compile", "translate", "generate", "emit", "run", "transform"),
+    "build": ("library", "link", "make", "install"),
+    "check": ("lint", "validate", "parse"),
+    "render": ("draw", "plot", "tree"),
+    "verify": ("test", "prove"),
+}
+"""What other tools call these commands."""
+
+
+def _no_command(name: str, following: Sequence[str]) -> str:
+    """Say that there is no such command, and which one was probably meant."""
+    import difflib  # for those who mistype
+
+    lines = [f"there is no command {name[:60]!r}"]
+    close = [one for one, words in OTHER_WORDS.items() if name.lower() in words]
+    close += difflib.get_close_matches(name, COMMANDS, n=1)
+    if close:
+        lines.append(f"  did you mean: {' '.join(['metafork', close[0], *following])}?")
+    elif Path(name).is_file() or Path(name).suffix in (".mf", ".c", ".cu", ".h"):
+        lines.append(f"  to compile a file: {' '.join(['metafork', 'optimize', name, *following])}")
+    return "\n".join([*lines, "  all commands: metafork --help"])
 
 
 class LazyGroup(click.Group):
@@ -70,11 +96,7 @@ class LazyGroup(click.Group):
         """Find the command, or say which one was probably meant."""
         name = args[0] if args else ""
         if name and name not in COMMANDS and not name.startswith("-"):
-            import difflib  # for those who mistype
-
-            close = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(COMMANDS)}"
-            raise click.UsageError(f"there is no command {name!r}; {hint}", ctx)
+            raise click.UsageError(_no_command(name, args[1:]), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -93,12 +93,10 @@ class UnknownNameError(ValueError):
     def __init__(
         self, kind: str, name: str, known: Iterable[str], meant: str | None = None, *, guess: bool = True
     ) -> None:
-        self.known = tuple(known)
+        self.kind, self.name, self.known = kind, name, tuple(known)
         self.suggestion = meant or (closest(name, self.known) if guess else None)
         known_names = f"known: {', '.join(self.known) or 'none'}"
         hint = known_names if self.suggestion is None else f"did you mean {self.suggestion!r}?"
-        if name.removeprefix("+") in self.known:
-            hint = "put + in front of every name, to add to the defaults, or of none"
         super().__init__(f"there is no {kind} {name[:60]!r}; {hint}")
 
 
@@ -140,6 +138,8 @@ def _wanted(kind: str, names: Sequence[str] | None, default: Iterable[str]) -> d
     if split and all(name.startswith("+") for name, _ in split):
         wanted = dict.fromkeys(default)
         split = [(name.removeprefix("+"), options) for name, options in split]
+    elif any(name.startswith("+") for name, _ in split):
+        raise OptionError(_mixed(kind, names))
     for name, options in split:
         if options is not None and kind == "counter":
             raise OptionError(f"counter {name} has no options")
@@ -148,6 +148,17 @@ def _wanted(kind: str, names: Sequence[str] | None, default: Iterable[str]) -> d
         for one in GROUPS.get(name, (name,)):
             wanted[one] = wanted.get(one) if options is None else options
     return wanted
+
+
+def _mixed(kind: str, names: Sequence[str]) -> str:
+    """Say what may be meant by names of which some have a ``+``."""
+    without = [name.removeprefix("+") for name in names]
+    option = "--counters" if kind == "counter" else "--strategies"
+    return (
+        f"{option} {','.join(names)} mixes two forms\n"
+        f"  to add to the defaults, put + in front of each name: {','.join(f'+{name}' for name in without)}\n"
+        f"  to use these alone, leave + out: {','.join(without)}"
+    )
 
 
 def _foreign(

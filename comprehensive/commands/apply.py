@@ -10,6 +10,7 @@ import click
 from msgspec.structs import replace
 
 from comprehensive.commands.faults import (
+    InputFile,
     diagnostics_option,
     mistakes_of_options,
     preprocessor_options,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("what", metavar="SCHEDULE|STRATEGIES")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=InputFile())
 @click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @reassociate_option

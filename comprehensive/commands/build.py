@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from comprehensive.commands.faults import (
+    InputFile,
     chosen_options,
     diagnostics_option,
     fma_option,
@@ -22,7 +23,7 @@ from comprehensive.commands.faults import (
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=InputFile())
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default libNAME.so.")
 @click.option("--cpu", is_flag=True, help="Run kernels on the processor, also where there is a GPU.")
 @click.option("--static-library", is_flag=True, help="Make libNAME.a.")

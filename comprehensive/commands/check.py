@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from comprehensive.commands.faults import (
+    InputFile,
     diagnostics_option,
     preprocessor_options,
     print_diagnostics,
@@ -17,7 +18,7 @@ from comprehensive.commands.faults import (
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile())
 @reassociate_option
 @strict_option
 @preprocessor_options

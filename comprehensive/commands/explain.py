@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from comprehensive.commands.faults import (
+    InputFile,
     diagnostics_option,
     mistakes_of_options,
     order_option,
@@ -24,8 +26,34 @@ if TYPE_CHECKING:
     from comprehensive.options import Order
 
 
+_CODE = re.compile(r"MF[0-9]{4}", re.IGNORECASE)
+
+
+def _is_code(path: Path) -> bool:
+    return _CODE.fullmatch(str(path)) is not None and not path.exists()
+
+
+class _FileOrCode(InputFile):
+    """A file that exists, or the code of a diagnostic."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; a code is returned as one too."""
+        return Path(value) if _is_code(Path(value)) else super().convert(value, param, ctx)
+
+
+def _entry(code: str) -> str:
+    """Return what the catalogue has of a code."""
+    from metafork.ir.messages.catalogue import CATALOGUE
+    from metafork.ir.messages.examples import EXAMPLES
+
+    entry = CATALOGUE.get(code)
+    if entry is None:
+        raise click.UsageError(f"there is no diagnostic {code}\n  all codes: docs/diagnostics.md")
+    return f"{code}: {entry.title}\n  refused: {EXAMPLES[code]}\n  reason: {entry.reason}\n  help: {entry.way_out}"
+
+
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=_FileOrCode(), metavar="FILE|CODE...")
 @click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @order_option
@@ -40,8 +68,13 @@ def command(
 ) -> None:  # fmt: skip
     """Say of each schedule what is cached, kept in registers and given to the grid, what is not, and why.
 
-    Where a change of the program would help, a hint names it.
+    Where a change of the program would help, a hint names it.  The code of a diagnostic, such as MF0101, is explained
+    too.
     """
+    codes = [path.name.upper() for path in files if _is_code(path)]
+    files = tuple(path for path in files if not _is_code(path))
+    if codes:
+        click.echo("\n\n".join(_entry(code) for code in codes))
     from comprehensive import registry
     from comprehensive.case_discussion.order import ByCost
     from comprehensive.explanation import explanation
@@ -86,6 +119,6 @@ def command(
                 blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")
     if blocks:
         click.echo("\n".join(blocks), nl=False)
-    if found or form != "text":
+    if found or (form != "text" and files):
         print_diagnostics(found, texts, form)
     context.exit(1 if failed else 0)

@@ -6,12 +6,13 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from comprehensive.commands.names import listed, told
 from comprehensive.streams import colored
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
 from metafork.ir.messages.line_markers import with_presumed_places
@@ -109,6 +110,29 @@ def preprocessor_options(function: Decorated) -> Decorated:
     return define(include(function))
 
 
+class InputFile(click.Path):
+    """A file that exists, or a directory if there are ``folders``; ``ending`` is what names of such files end in."""
+
+    def __init__(self, ending: str = "mf", folders: bool = False) -> None:
+        self._ending = ending
+        super().__init__(exists=True, dir_okay=folders, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path."""
+        path = Path(value)
+        if path.is_dir() and not self.dir_okay:
+            command = "COMMAND" if ctx is None else ctx.info_name
+            raise click.UsageError(
+                f"{path} is a directory; name the files in it: metafork {command} {value}/*.{self._ending}", ctx
+            )
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if path.exists():
+                raise
+            raise click.UsageError(f"there is no {'directory' if self.dir_okay else 'file'} {path}", ctx) from error
+
+
 def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[str] = ()) -> Source:
     """Read an input file.  Raises ``DiagnosticsError`` where it is no UTF-8, ``click.ClickException`` (status 1)."""
     from metafork import frontend
@@ -117,6 +141,14 @@ def read_source(path: Path, definitions: Sequence[str] = (), folders: Sequence[s
         return frontend.read_source(path, definitions, folders)
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+def refuse_source(path: Path, then: str) -> None:
+    """Refuse a source file in the place of a tree; ``then`` is what to do with its tree."""
+    with suppress(OSError):
+        if path.suffix in (".mf", ".c", ".cu", ".h") or b"meta_schedule" in path.read_bytes().split(b'"')[0]:
+            first = f"first make its tree: metafork optimize {path}"
+            raise click.UsageError(f"{path} is a source file\n  {first}\n  {then}")
 
 
 def refuse_to_overwrite(path: Path, source: Path) -> None:
@@ -141,11 +173,17 @@ def write_output(path: Path, text: str | bytes) -> None:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from error
 
 
-def names_of(_context: click.Context, _parameter: click.Parameter, text: str | None) -> list[str] | None:
-    """Split the names of counters or strategies, whose options may hold commas in braces."""
-    from comprehensive.spelled_options import split_names
+def _names_of(kind: str) -> Callable[[click.Context, click.Parameter, str | None], list[str] | None]:
+    """Return the callback that splits the names of counters or strategies, whose options may hold commas in braces."""
+    shown_or_given = listed(kind)
 
-    return None if text is None else split_names(text)
+    def callback(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
+        from comprehensive.spelled_options import split_names
+
+        given = shown_or_given(context, parameter, text)
+        return None if given is None else split_names(given)
+
+    return callback
 
 
 def chosen_options(function: Decorated) -> Decorated:
@@ -153,13 +191,16 @@ def chosen_options(function: Decorated) -> Decorated:
     options = (
         click.option(
             "--counters",
-            callback=names_of,
-            help="Names, in the order in which they are evaluated; +NAME adds to the defaults.",
+            is_eager=True,
+            callback=_names_of("counter"),
+            help="Names, in the order in which they are evaluated; +NAME adds to the defaults; help lists all.",
         ),
         click.option(
             "--strategies",
-            callback=names_of,
-            help="Names, in the order in which they are tried, options in braces; +NAME adds to the defaults.",
+            is_eager=True,
+            callback=_names_of("strategy"),
+            help="Names, in the order in which they are tried, options in braces; +NAME adds to the defaults; help "
+            "lists all.",
         ),
         click.option(
             "--plugin",
@@ -176,8 +217,11 @@ def chosen_options(function: Decorated) -> Decorated:
 
 machine_option = click.option(
     "--machine",
+    is_eager=True,
+    callback=listed("machine"),
     help="The machines that leaves are for: a preset (sm_80, gfx942), a range (sm_80..sm_120), values "
-    "(T=1024,Z=12288), or several; all.  By default those of the back end (sm_75..sm_120), with --order paper all.",
+    "(T=1024,Z=12288), or several; all.  By default those of the back end (sm_75..sm_120), "
+    "with --order paper all.  help lists the presets.",
 )
 
 static_option = click.option(
@@ -230,4 +274,4 @@ def mistakes_of_options() -> Iterator[None]:
         wrong_options = (UnknownNameError, OptionError, PluginError, MachineError, InequalityError, StaticValueError)
         if not isinstance(error, (*wrong_options, NameTakenError, TargetOptionError)):
             raise
-        raise click.UsageError(str(error)) from error
+        raise click.UsageError(told(error) if isinstance(error, UnknownNameError) else str(error)) from error

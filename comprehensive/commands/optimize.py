@@ -15,6 +15,7 @@ import click
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    InputFile,
     Seconds,
     chosen_options,
     diagnostics_option,
@@ -29,6 +30,7 @@ from comprehensive.commands.faults import (
     static_option,
     strict_option,
 )
+from comprehensive.commands.names import listed
 from comprehensive.commands.side_by_side import in_order
 from comprehensive.streams import moves_its_cursor
 
@@ -45,7 +47,7 @@ _LEAST_DRAWN = 1.0
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile())
 @click.option(
     "-o",
     "--output",
@@ -65,7 +67,12 @@ _LEAST_DRAWN = 1.0
     help="Write the PTX of every leaf too, or its object code for a GPU of AMD's.",
 )
 @click.option(
-    "--backend", default="cuda", show_default=True, help="What kernels become: cuda, ptx, hip, opencl, or a plugin's."
+    "--backend",
+    default="cuda",
+    show_default=True,
+    is_eager=True,
+    callback=listed("back end"),
+    help="What kernels become: cuda, ptx, hip, opencl, or a plugin's; help lists all.",
 )
 @click.option(
     "--target",

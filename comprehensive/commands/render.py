@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import refuse_to_overwrite, write_output
+from comprehensive.commands.faults import InputFile, refuse_source, refuse_to_overwrite, write_output
 
 
 @click.command()
-@click.argument("tree", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("tree", type=InputFile("tree.json"))
 @click.option(
     "-o",
     "--output",
@@ -29,6 +29,8 @@ def command(tree: Path, output: Path | None, full: bool) -> None:
     try:
         document = tree_reading.load(tree)
     except TreeFormatError as error:
+        stem = tree.stem
+        refuse_source(tree, f"then draw it:        metafork render {stem}.out/{stem}.tree.json -o {stem}.svg")
         raise click.ClickException(f"{tree}: {error}") from error
     if output is not None:
         refuse_to_overwrite(output, tree)

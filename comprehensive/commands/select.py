@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comprehensive.commands.faults import mistakes_of_options
+from comprehensive.commands.faults import InputFile, mistakes_of_options, refuse_source
+from comprehensive.commands.names import listed
 
 if TYPE_CHECKING:
     from comprehensive.systems.points import Number
@@ -20,10 +22,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(exists=True, path_type=Path))
+@click.argument("directory", type=InputFile(folders=True))
 @click.argument("values", nargs=-1, metavar="[NAME=VALUE]...")
 @click.option(
-    "--machine", required=True, help="A preset (sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096)."
+    "--machine",
+    required=True,
+    is_eager=True,
+    callback=listed("machine"),
+    help="A preset (sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096); help lists the presets.",
 )
 @click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -83,9 +89,19 @@ def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
     try:
         return load(path).schedules
     except TreeFormatError as error:
+        refuse_source(path, f"then ask:            {_asked(path)}")
         raise click.ClickException(f"{path}: {error}") from error
     except OSError as error:
         raise click.ClickException(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _asked(path: Path) -> str:
+    """Return the command line as it would be for the output of ``metafork optimize``."""
+    context = click.get_current_context()
+    given = context.params
+    machine = shlex.quote(given["machine"])
+    words = ["metafork select", f"{path.stem}.out", f"--machine {machine}", *given["values"]]
+    return " ".join(words)
 
 
 def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict[str, int]:
@@ -103,11 +119,20 @@ def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict
         if name in numbers:
             raise click.UsageError(f"{name} is given twice")
         if re.fullmatch(r"\s*[-+]?[0-9]+\s*", number, re.ASCII) is None:
-            raise click.UsageError(f"{name} is an integer, not {number[:40]!r}")
+            raise click.UsageError(f"{name}={number[:40]}: give a whole number, such as {name}={_whole(number)}")
         if len(number) > 60 or not -(2**63) <= int(number) < 2**63:
             raise click.UsageError(f"{name} does not fit 64 bits: {number[:40]}")
         numbers[name] = int(number)
     return numbers
+
+
+def _whole(text: str) -> int:
+    """Return a whole number near one that is written otherwise (``1e6``, ``1_000``, ``2.5``), else 1000."""
+    try:
+        number = int(float(text))
+    except (ValueError, OverflowError):
+        return 1000
+    return number if abs(number) < 2**63 else 1000
 
 
 def _missing(schedule: ScheduleDocument, names: tuple[str, ...]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import refuse_to_overwrite, write_output
+from comprehensive.commands.faults import InputFile, refuse_to_overwrite, write_output
 
 
 @click.command()
-@click.argument("source", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", type=InputFile("ptx"))
 @click.option(
     "-o", "output", type=click.Path(dir_okay=False, path_type=Path), help="The new file; default: standard output."
 )

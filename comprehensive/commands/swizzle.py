@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from comprehensive.commands.faults import (
     INCOMPLETE,
+    InputFile,
     Seconds,
     diagnostics_option,
     print_diagnostics,
@@ -45,7 +46,7 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 
 
 @click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=InputFile("swz"))
 @click.option("--first", "how", flag_value="first", help="Stop at the first solution found (the default).")
 @click.option("--all", "how", flag_value="all", help="Every solution, cheapest first.")
 @click.option("--best", "how", flag_value="best", help="The cheapest of all solutions.")

@@ -16,6 +16,7 @@ import click
 from comprehensive.commands.faults import (
     INCOMPLETE,
     NOT_VERIFIED,
+    InputFile,
     Seconds,
     chosen_options,
     diagnostics_option,
@@ -64,7 +65,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile())
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @machine_option

@@ -44,7 +44,7 @@ from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.values.promised_sizes import in_parameters
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
-from metafork.frontend.text import syntax
+from metafork.frontend.text import nearly_right, syntax
 from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
@@ -66,6 +66,7 @@ from metafork.frontend.text.tokens import (
     match_brackets,
     tokenize,
 )
+from metafork.frontend.text.unclosed_braces import refuse_unclosed
 from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
@@ -164,6 +165,7 @@ class UnitParser:
         keywords = checks.schedules(whole)
         hidden = [(one.first, one.close_brace) for one in functions if checks.hides(one)]
         if not keywords:
+            nearly_right.no_schedule(self._reporter, tokens, partners, whole)
             checks.loops(hidden)
             raise RefusedError if self._reporter.failed else checks.without_schedule(whole, partners, functions)
         holding = [one for one in functions if any(one.open_brace < at < one.close_brace for at in keywords)]
@@ -257,6 +259,8 @@ class UnitParser:
             with contextlib.suppress(BracketError):
                 single = preprocessed.first_branches()
                 return single, match_brackets(single.tokens)
+            if error.token.text == "{" and error.opened is None:
+                raise refuse_unclosed(self._reporter, error.token, preprocessed.tokens) from None
             related = ((error.opened.span, "this bracket is open"),) if error.opened is not None else ()
             message = f"this `{error.token.text}` has no partner"
             raise self._reporter.refuse("MF0004", error.token.span, message, related=related) from None

@@ -225,6 +225,13 @@ _GPUS = {
 """What people call machines, by preset."""
 
 
+def gpus_of(preset: str) -> tuple[str, ...]:
+    """Return names of GPUs that are a preset, as they are written on them: ``A100``, ``RTX 4090``."""
+    known = _GPUS.get(preset, ())
+    numbered = [name for name in known if re.search(r"\d", name)]
+    return tuple(re.sub(r"^(RTX|RX)", r"\1 ", name.upper()) for name in numbered) or tuple(map(str.title, known[:1]))
+
+
 def presets_between(text: str) -> tuple[str, ...] | None:
     """Return the presets of ``sm_80..sm_90``, ends included, and ``None`` for a text of another form.
 

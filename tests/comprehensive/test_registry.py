@@ -1,6 +1,7 @@
 import pytest
 
 from comprehensive import registry
+from comprehensive.spelled_options import OptionError
 
 
 def names(found):
@@ -45,5 +46,7 @@ def test_an_unknown_name_comes_with_the_one_that_was_meant(name, meant):
 
 
 def test_a_plus_in_front_of_some_names_only_is_explained():
-    with pytest.raises(registry.UnknownNameError, match=r"'\+thread_striding'; put \+ in front of every name"):
+    with pytest.raises(
+        OptionError, match=r"(?s)mixes two forms.* \+thread_striding,\+swizzle.* thread_striding,swizzle"
+    ):
         registry.strategies(["+thread_striding", "swizzle"])

@@ -34,6 +34,11 @@ def target(name: str, plugins: Sequence[Plugin] = ()) -> Target:
     return brought[name]
 
 
+def known_targets() -> tuple[str, ...]:
+    """Return the names of all back ends, those of installed plugins included."""
+    return (*TARGETS, *_brought(installed()))
+
+
 def _brought(plugins: Sequence[Plugin]) -> dict[str, Target]:
     brought: dict[str, Target] = {}
     owners = dict.fromkeys(TARGETS, "metafork itself")

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
+from metafork.analysis.block_sizes import oversized_blocks
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.assertions import Assertions
 from metafork.analysis.races.proof import RaceKind, Unproved
+from metafork.analysis.races.race_help import RaceHelp
 from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import Reference
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import (
     Declare,
+    Element,
     Expr,
     IntConst,
     Phase,
     Program,
+    walk_expression,
     walk_statements,
 )
 from metafork.ir.rewriting import variables
@@ -30,7 +35,6 @@ from metafork.printing.expressions import Spelling, as_written, expression
 
 _CODES = {RaceKind.GRID: "MF0401", RaceKind.THREADS: "MF0402"}
 _UNPROVED = "MF0403"
-_NONE = "No assertion is known that would prove it."
 _NO_WORDS = re.compile(r"//(?:\\\r?\n|[^\n])*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
 """What is no part of a program's names: comments, strings and characters."""
 _MADE = re.compile(r"one(?:_\d+)?")
@@ -41,7 +45,7 @@ _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)_\d+\b")
 def check_races(
     unit: TranslationUnit, *, strict: bool = False, deadline: float | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings about accesses that are not proved free of races.
+    """Return warnings about accesses that are not proved free of races, and about blocks that no GPU runs.
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
@@ -49,6 +53,7 @@ def check_races(
     call variables what the text calls them.
     """
     found: list[Diagnostic] = []
+    text = unit.source.text
     words = frozenset(re.findall(r"\w+", _NO_WORDS.sub(" ", unit.source.text)))
     for schedule in unit.schedules:
         program, name = schedule.program, unit.source.name
@@ -57,13 +62,17 @@ def check_races(
         report = race_report(program, deadline, schedule.promises, _computed(program, function))
         sayable = {one.name for one in program.parameters if one.name in members or _of_text(one.name, words)}
         tried = Assertions(program, sayable, schedule.promises, deadline)
+        advice = RaceHelp(text, schedule, function, words)
         here = []
-        for race in report.races:
-            one = _certain(race, program, name, words, tried)
+        for race in _one_of_each_cause(report.races, advice):
+            one = _certain(race, program, name, words, tried, advice)
             here.append(replace(one, way_out=_scratch(race, program, function) or one.way_out))
         severity = Severity.ERROR if strict else Severity.WARNING
-        here += [_open(pair, program, name, severity, tried) for pair in report.unproved]
+        here += [
+            _open(pair, program, name, severity, tried, advice) for pair in _one_of_each_cause(report.unproved, advice)
+        ]
         found += [_in_words(one, members, words) for one in here]
+        found += oversized_blocks(program, name)
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)
@@ -79,7 +88,9 @@ def _computed(program: Program, function: Function) -> set[str]:
 
 def _scratch(race: Race, program: Program, function: Function) -> str:
     """Return the way out where all iterations use the same few elements of an array of the function's own."""
-    array = next(one for one in program.arrays if one.name == race.first.array)
+    array = next((one for one in program.arrays if one.name == race.first.array), None)
+    if array is None:
+        return ""  # one of the block's own
     own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
     if not own or not all(isinstance(extent, IntConst) for extent in array.extents):
         return ""
@@ -121,14 +132,40 @@ def _of_text(name: str, words: Set[str]) -> bool:
     return _written(name, words) in words
 
 
+_Pair = TypeVar("_Pair", Race, Unproved)
+
+
+def _one_of_each_cause(pairs: Iterable[_Pair], advice: RaceHelp) -> tuple[_Pair, ...]:
+    """Leave out what follows from another pair: blocks and threads that meet in the same statements."""
+    found: dict[object, _Pair] = {}
+    for pair in sorted(pairs, key=lambda one: one.kind is not RaceKind.GRID):
+        places = (advice.statement(access) or access.element.span for access in (pair.first, pair.second))
+        found.setdefault((pair.first.array, frozenset(places)), pair)
+    return tuple(found.values())
+
+
 def _verb(reference: Reference) -> str:
     if reference.atomic:
-        return "updated atomically"
-    return "written" if reference.writes else "read"
+        return "updates it atomically"
+    return "writes it" if reference.writes else "reads it"
+
+
+def _at_the_same_time(first: Reference, second: Reference, element: str, may: str = "") -> str:
+    """Say that two threads touch an element; with ``may`` that they perhaps do."""
+    if first.writes and second.writes and not first.atomic and not second.atomic:
+        return f"two threads {may}write {element} at the same time"
+    one, other = (first, second) if not first.writes or second.atomic else (second, first)
+    told = _verb(one).split() if not may else ["update" if one.atomic else "read", *_verb(one).split()[1:]]
+    told[1] = element
+    return f"one thread {may}{' '.join(told)} while another {_verb(other)}"
 
 
 def _values(names: Mapping[str, int]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in names.items())
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _iteration(access: Reference, values: Mapping[str, int], race: Race, program: Program, words: Set[str]) -> str:
@@ -158,81 +195,96 @@ def _iteration(access: Reference, values: Mapping[str, int], race: Race, program
     return _values({name: value for name, value in shown.items() if name not in told})
 
 
-def _certain(race: Race, program: Program, source_name: str, words: Set[str], tried: Assertions) -> Diagnostic:
-    from metafork.ir.messages.catalogue import CATALOGUE  # most files have no race
-
-    code = _CODES[race.kind]
-    entry = CATALOGUE[code]
+def _certain(
+    race: Race, program: Program, source_name: str, words: Set[str], tried: Assertions, advice: RaceHelp
+) -> Diagnostic:
     place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
     element = expression(place, as_written(program))
-    parameters = {p.name: race.parameters[p.name] for p in program.parameters if p.name in race.parameters}
-    where = "in one launch" if race.kind is RaceKind.GRID else "between two barriers"
-    message = (
-        f"{entry.title} on {element} {where}: {_verb(race.first)} for "
-        f"{_iteration(race.first, race.first_iteration, race, program, words)} and {_verb(race.second)} for "
-        f"{_iteration(race.second, race.second_iteration, race, program, words)}, with {_values(parameters)}"
-    )
-    related = (
-        ((race.second.element.span, f"the other access, {_verb(race.second)}"),)
-        if race.second.element.span != race.first.element.span
-        else ()
-    )
+    numbers = [f"{p.name} = {race.parameters[p.name]}" for p in program.parameters if p.name in race.parameters]
+    iterations = [
+        _iteration(access, values, race, program, words)
+        for access, values in ((race.first, race.first_iteration), (race.second, race.second_iteration))
+    ]
+    if _verb(race.first) == _verb(race.second):
+        told = f"{iterations[0]} and {iterations[1]} both {_verb(race.first).replace('s ', ' ')}"
+    else:
+        told = f"{iterations[0]} {_verb(race.first)}, and {iterations[1]} {_verb(race.second)}"
+    reason = f"{told}, with {_listed(numbers)}." if numbers else f"{told}."
+    apart = race.second.element.span != race.first.element.span
     return Diagnostic(
-        code,
+        _CODES[race.kind],
         Severity.ERROR,
-        message,
+        f"{_at_the_same_time(race.first, race.second, f'`{element}`')}: a race",
         race.first.element.span,
         source_name,
-        entry.reason,
-        _way_out(entry.way_out, tried.against(race), program),
-        related,
+        f"{reason}{_alike(race, advice)}",
+        _with_assertion(advice.of(race.kind, race.first, race.second), tried.against(race), program),
+        ((race.second.element.span, f"another thread {_verb(race.second)} here"),) if apart else (),
     )
 
 
-def _way_out(usual: str, conditions: Sequence[Expr], program: Program) -> str:
-    """Return a way out; where a condition on parameters is another one, also how to say that it holds."""
+def _alike(race: Race, advice: RaceHelp) -> str:
+    """Say which loops make threads of which all touch the same element."""
+    loops = [f"`{name}`" for name in advice.repeated(race.first, race.second)]
+    if not loops:
+        return ""
+    what = "loop" if len(loops) == 1 else "loops"
+    return f" All iterations of the {what} over {_listed(loops)} touch the same element, and run at the same time."
+
+
+def _with_assertion(usual: str, conditions: Sequence[Expr], program: Program) -> str:
+    """Return a help; where a condition on parameters is a better one, how to say that it holds."""
     if not conditions:
         return usual
     said = [expression(one, as_written(program)) for one in conditions]
-    always = f"Where {' and '.join(said)} always hold{'' if len(said) > 1 else 's'}, say so in front of the schedule"
-    return f"{usual} {always}: `assert({' && '.join(said)});`."
+    always = f"if {' and '.join(f'`{one}`' for one in said)} always hold{'' if len(said) > 1 else 's'}"
+    return f"{always}, say so in front of the schedule: `assert({' && '.join(said)});`\nor {usual}"
 
 
-def _open(pair: Unproved, program: Program, source_name: str, severity: Severity, tried: Assertions) -> Diagnostic:
-    from metafork.ir.messages.catalogue import CATALOGUE
-
-    entry = CATALOGUE[_UNPROVED]
-    found = tried.for_proof(pair)
-    who = "blocks" if pair.kind is RaceKind.GRID else "threads"
-    related = (
-        ((pair.second.element.span, "the other access"),) if pair.second.element.span != pair.first.element.span else ()
-    )
+def _open(
+    pair: Unproved, program: Program, source_name: str, severity: Severity, tried: Assertions, advice: RaceHelp
+) -> Diagnostic:
+    array = pair.first.array
+    apart = pair.second.element.span != pair.first.element.span
+    update = advice.updated(pair.first, pair.second)
+    ways = [] if update is None else [f"if they may, {one}" for one in advice.atomically(update)]
+    ways += advice.greatest(pair.first, pair.second)
+    ways = ways or ["if they may, let every iteration write elements of its own, or make the loop a `for`."]
+    ways.append(f"if they never do, say so in the line before: `#pragma metafork disjoint({array})`")
     return Diagnostic(
         _UNPROVED,
         severity,
-        f"accesses of different {who} to {pair.first.array} are not proved free of races",
+        _at_the_same_time(pair.first, pair.second, f"the same element of `{array}`", "may "),
         pair.first.element.span,
         source_name,
         _reason(pair, as_written(program)),
-        _way_out(entry.way_out, found, program) if found else f"{entry.way_out} {_NONE}",
-        related,
+        _with_assertion("\n".join(ways), tried.for_proof(pair), program),
+        ((pair.second.element.span, f"another thread {_verb(pair.second)} here"),) if apart else (),
     )
 
 
 def _reason(pair: Unproved, spelling: Spelling) -> str:
     """Return why nothing is known, with every index of either access that is not known."""
-    unknown = list(dict.fromkeys((*_unknown_indices(pair.first, spelling), *_unknown_indices(pair.second, spelling))))
+    unknown: dict[str, bool] = {}
+    for text, from_memory in (*_unknown_indices(pair.first, spelling), *_unknown_indices(pair.second, spelling)):
+        unknown[text] = unknown.get(text, False) or from_memory
     parts = []
     if pair.compared:
-        parts.append(f"it is not proved that different iterations touch different elements of {pair.first.array}")
-    if unknown:
-        verb = "is no known polynomial" if len(unknown) == 1 else "are no known polynomials"
-        parts.append(f"{' and '.join(unknown)} {verb} in loop variables and parameters")
-    return "; ".join(parts)
+        parts.append(f"It is not proved that different iterations touch different elements of `{pair.first.array}`.")
+    if read := [f"`{text}`" for text, from_memory in unknown.items() if from_memory]:
+        what, verb = ("index", "comes") if len(read) == 1 else ("indices", "come")
+        parts.append(f"The {what} {_listed(read)} {verb} from memory. Two threads may find the same number there.")
+    if computed := [f"`{text}`" for text, from_memory in unknown.items() if not from_memory]:
+        what, verb = ("index", "is not a") if len(computed) == 1 else ("indices", "are not")
+        kind = "polynomial" if len(computed) == 1 else "polynomials"
+        parts.append(f"The {what} {_listed(computed)} {verb} {kind} of loop variables and parameters.")
+    told = " ".join(parts)
+    return told[:1].lower() + told[1:]
 
 
-def _unknown_indices(access: Reference, spelling: Spelling) -> Iterator[str]:
+def _unknown_indices(access: Reference, spelling: Spelling) -> Iterator[tuple[str, bool]]:
+    """Yield each index that is not known, and whether it reads memory."""
     element = access.element
     for code, value in zip(element.indices, access.indices, strict=True):
         if value is None:
-            yield f"the index {expression(code, spelling)} of {expression(element, spelling)}"
+            yield expression(code, spelling), any(isinstance(part, Element) for part in walk_expression(code))

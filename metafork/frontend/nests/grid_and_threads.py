@@ -16,8 +16,10 @@ interchange; what is left over at the border is left out by a condition):
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from math import prod
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -183,6 +185,8 @@ class _Rewriting:
         shape = clause.shape
         if schedule.grid is not None:
             raise self._reporter.refuse("MF0101", schedule.grid.span, "`meta_block` says what the grid's loops are")
+        if len(shape) > len(loops) and not meta_loops(body):
+            raise self._refuse_shape(clause, loops)
         if len(shape) > len(loops) or len(loops) > 3:
             message = f"a block of {len(shape)} dimensions, and {len(loops)} `meta_for`s that follow each other"
             raise self._reporter.refuse("MF0101", clause.span, message, reason=_REASON, way_out=_WAY_OUT)
@@ -235,6 +239,24 @@ class _Rewriting:
             nest = replace(loop, body=nest)
         cut = replace(schedule, body=nest, grid=syntax.GridClause(len(grid), clause.span), block=None)
         return PlainNest(cut, tuple(premises))
+
+    def _refuse_shape(self, clause: syntax.BlockClause, loops: Sequence[syntax.ForStatement]) -> RefusedError:
+        """Refuse a block of more dimensions than there are loops."""
+        texts = [self._reporter.written(one.span) for one in clause.shape]
+        kept = texts[: len(loops)]
+        if len(loops) == 1 and all(text.isdecimal() for text in texts):
+            kept = [str(min(prod(map(int, texts)), 1024))]
+        each = "the loop" if len(loops) == 1 else "each loop"
+        numbers = ("no", "one", "two", "three")
+        had = f"{numbers[len(loops)]} loop{'s' if len(loops) > 1 else ''}"
+        return self._reporter.refuse(
+            "MF0101",
+            clause.span,
+            f"the block has {numbers[len(texts)]} dimensions, and the nest has {had}",
+            reason="a block has one size for each `meta_for` that is cut into blocks.",
+            way_out=f"give one size for {each}, `meta_block({', '.join(kept)})`, or write another `meta_for` inside.",
+            related=((loops[0].head, "the loop" if len(loops) == 1 else "the first loop"),),
+        )
 
     def _check_extent(self, size: syntax.Expression) -> None:
         """Refuse an extent of a block that is no number of threads, or whose names mean something else inside."""
@@ -319,6 +341,8 @@ class _Rewriting:
         if any(isinstance(one, syntax.Unsupported) and not one.what for one in (loop.init, loop.condition, loop.step)):
             return RefusedError("reported where it was parsed")
         if head is None or not any(one.op for one in head.bounds):
+            if (refused := self._refuse_pointer(loop)) is not None:
+                return refused
             message = "this head does not say how many iterations there are"
             way_out = "write `meta_for (int v = first; v < last; v++)`, with any step."
             return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
@@ -334,6 +358,27 @@ class _Rewriting:
             return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
         found = next(iter(names))
         return self._reporter.refuse("MF0105", names[found], f"the number of iterations depends on `{found}`")
+
+    def _refuse_pointer(self, loop: syntax.ForStatement) -> RefusedError | None:
+        """Refuse a loop whose variable is a pointer that walks through an array."""
+        if not isinstance(loop.init, syntax.Declaration) or not loop.init.declarators[0].type.pointers:
+            return None
+        declarator = loop.init.declarators[0]
+        start, limit = declarator.value, loop.condition
+        array = start.name if isinstance(start, syntax.Name) else "x"
+        count = "n"
+        if isinstance(limit, syntax.Infix):
+            found = re.fullmatch(rf"{array}\s*\+\s*(\w+)", self._reporter.written(limit.right.span))
+            count = count if found is None else found[1]
+        index = next(name for name in ("i", "j", "k", "index") if name not in self._inside)
+        return self._reporter.refuse(
+            "MF0103",
+            loop.init.span,
+            f"the variable of a `meta_for` is an integer, and `{declarator.name}` is a pointer",
+            reason="iterations become block and thread indices.",
+            way_out=f"count elements: `meta_for (int {index} = 0; {index} < {count}; {index}++)`, where `{count}` is "
+            f"their number. Write `{array}[{index}]` in place of `*{declarator.name}`.",
+        )
 
     def _fresh(self, text: str) -> str:
         found = fresh(text, self._taken | self._inside.keys())

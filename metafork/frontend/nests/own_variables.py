@@ -18,6 +18,7 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.liveness import Effect, Liveness
 from metafork.frontend.nests.shape import free_names, written
+from metafork.frontend.nests.unsaid_sums import is_added_up, refuse_sum, sums_of_others
 from metafork.frontend.text import syntax
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
@@ -59,6 +60,9 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
         if found is not None:
             schedule = replace(schedule, body=found)
             continue
+        if is_added_up(name, writes, schedule.body):
+            refuse_sum(schedule, variable, writes, reporter)
+            continue
         message = f"`{name}` is declared outside the schedule and written in it"
         related = ((variable.span, "declared here"),)
         if head is not None:
@@ -78,6 +82,7 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
             )
         for place in writes:
             reporter.error("MF0304", place.span, message, reason=reason, way_out=way_out, related=related)
+    sums_of_others(schedule, places, site.visible, reporter)
     return schedule
 
 

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from metafork.frontend.host.known_names import OF_HEADERS
 from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES
 from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
+from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.structure_parts import (
     Whole,
     components,
@@ -527,6 +528,7 @@ class ExpressionBuilder:
                 found = self.member(expression)
                 assert isinstance(found, ir.Element | ir.Var)
                 return found
+            refuse_moved(self._reporter, self._resolve, base)
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
         if isinstance(symbol, ArraySymbol) and symbol.members:
@@ -607,6 +609,7 @@ class ExpressionBuilder:
 
         C leaves open in which order the rest of an expression reads the scalar, so that nothing else there may.
         """
+        refuse_moved(self._reporter, self._resolve, expression)
         update = self.assignment(expression)
         if update is None:
             span, op = expression.span, expression.op

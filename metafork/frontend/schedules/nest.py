@@ -21,11 +21,13 @@ from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
 from metafork.frontend.text import syntax
+from metafork.frontend.text.clauses.keywords import CLAUSES
 from metafork.frontend.text.clauses.reductions import Reductions
 from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.other_languages.heads import lone_loop
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import TypeNames
+from metafork.frontend.text.tokens import hull
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -81,6 +83,7 @@ class NestBuilder:
         self._ordered = OrderedSums(self._reductions, self._unspoken)
         self._ordered_nests: dict[tuple[ir.Expr, ...], None] = {}
         self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
+        self._statements.named_results |= {name.name for name in syntax.results_of(schedule)}
 
     def build(self) -> Nest:
         """Return the nest; raises ``RefusedError`` where there is none to speak of (all faults are reported)."""
@@ -124,7 +127,7 @@ class NestBuilder:
         if not meta_loops(schedule.body):
             if any(isinstance(item, syntax.Opaque) for item in items):
                 raise RefusedError  # reported where it was parsed; what it would have been cannot be told
-            raise self._reporter.refuse("MF0112", schedule.keyword, "this schedule has no `meta_for`")
+            raise self._without_meta_for(schedule)
         others = [item for item in items if item not in nests]
         for other in others:
             self._refuse_among(other, "the loops of the grid")
@@ -139,7 +142,42 @@ class NestBuilder:
     def _refuse_among(self, statement: syntax.Statement, loops: str) -> None:
         if isinstance(statement, syntax.ScheduleStatement | syntax.Opaque):
             return  # reported where it was parsed
-        self._reporter.error("MF0106", _first_line(statement), f"this statement stands among {loops}")
+        place = _first_line(statement)
+        message, reason, way_out = f"this statement stands among {loops}", None, None
+        match statement:
+            case syntax.ExpressionStatement(expression=syntax.Invocation(callee=syntax.Name(name=word))) if (
+                word in CLAUSES
+            ):
+                message = f"`{word}` belongs behind the word `meta_schedule`"
+                reason = f"`{word}` says something of the whole schedule."
+                head = self._reporter.written(hull(self._schedule.keyword, place)).partition("{")[0]
+                clause = self._reporter.written(statement.expression.span)
+                way_out = f"write `{' '.join(head.split())} {clause} {{`, and remove this line."
+            case syntax.Declaration(declarators=[first, *_]) if first.type.extents:
+                message = f"`{first.name}` is declared among {loops}"
+                reason = "an array of the whole schedule is in global memory."
+                way_out = (
+                    "move this line in front of `meta_schedule`. For an array of each block, in shared memory, move it "
+                    "between the loops of blocks and those of threads, with the size of a block."
+                )
+            case _:
+                pass
+        self._reporter.error("MF0106", place, message, reason=reason, way_out=way_out)
+
+    def _without_meta_for(self, schedule: syntax.ScheduleStatement) -> RefusedError:
+        """Refuse a schedule of loops that are all serial."""
+        message = "this schedule has no `meta_for`"
+        reason = "only `meta_for` says that iterations may run at the same time."
+        loop = next(
+            (one for one in syntax.walk_statements(schedule.body) if isinstance(one, syntax.ForStatement)), None
+        )
+        if loop is None:
+            return self._reporter.refuse("MF0112", schedule.keyword, message, reason=reason)
+        head = f"meta_{' '.join(self._reporter.written(loop.head).split())}"
+        way_out = f"write `{head}`"
+        if schedule.block is None and schedule.grid is None:
+            way_out += ", and give the size of a block, here a parameter `int B`: `meta_schedule meta_block(B) {`"
+        return self._reporter.refuse("MF0112", first_word(loop.head, "for"), message, reason=reason, way_out=way_out)
 
     def _check_counts(self, schedule: syntax.ScheduleStatement, outermost: syntax.ForStatement) -> None:
         counts = meta_loops(schedule.body)
@@ -331,6 +369,7 @@ class NestBuilder:
             and condition.left.name == var
         ):
             with suppress(RefusedError):
+                self._refuse_changing(loop, condition.right, origin)
                 extent = self._statements.extent(condition.right)
         else:
             at = condition.span if condition is not None else loop.head
@@ -341,6 +380,26 @@ class NestBuilder:
             self._reporter.error("MF0103", at, f"a `meta_for` steps with `{var}++`")
         name = self._scopes.introduce(var, ScalarSymbol("", type_, origin, declarator.name_span), declarator.name_span)
         return ir.MetaFor(name, extent, type_, loop.head)
+
+    def _refuse_changing(self, loop: syntax.ForStatement, limit: syntax.Expression, origin: Origin) -> None:
+        """Refuse a number of threads that depends on the block."""
+        if origin is not Origin.THREAD_INDEX:
+            return
+        for part in syntax.walk(limit):
+            symbol = self._scopes.resolve(part.name) if isinstance(part, syntax.Name) else None
+            if not isinstance(symbol, ScalarSymbol) or symbol.origin is not Origin.GRID_INDEX:
+                continue
+            name = self._reporter.written(part.span)
+            sizes = ", ".join(f"B{number}" for number in range(self._ranks[Origin.GRID_INDEX] + self._ranks[origin]))
+            raise self._reporter.refuse(
+                "MF0105",
+                part.span,
+                f"the number of threads `{self._reporter.written(limit.span)}` changes from block to block",
+                reason="all blocks of a launch have the same number of threads.",
+                way_out="let metafork cut the loops into blocks. It leaves out what no loop reaches. "
+                f"With block sizes as parameters: `meta_schedule meta_block({sizes}) {{`",
+                related=((symbol.span, f"`{name}` counts blocks"),),
+            )
 
 
 def _steps_by_one(step: syntax.Expression | None, var: str) -> bool:

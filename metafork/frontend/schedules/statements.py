@@ -18,6 +18,7 @@ from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
 from metafork.frontend.schedules.loop_steps import own_start, own_step
+from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.structure_parts import Whole, members_at, path_of, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
@@ -124,6 +125,7 @@ class StatementBuilder:
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
         self.reduced: set[str] = set()
+        self.named_results: set[str] = set()
         self.written: set[str] = set()
         self.uniform_reads: list[ir.Element] = []
 
@@ -446,6 +448,7 @@ class StatementBuilder:
 
     def _effect(self, expression: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
         """Build what an expression statement does: assignments, ``++`` and ``--``."""
+        refuse_moved(self._reporter, self._scopes.resolve, expression)
         match expression:
             case syntax.Assignment(op=op, target=target, value=value):
                 return self._assign(target, op.removesuffix("="), value, span, level)
@@ -661,6 +664,8 @@ class StatementBuilder:
     def _check_write(self, target: syntax.Name, found: ir.Var, level: Level) -> None:
         symbol = self._scopes.local(found.name)
         if symbol is None:
+            if target.name in self.named_results:
+                raise RefusedError  # what the clause that names it says is reported
             host = self._scopes.resolve(target.name)
             related = ((host.span, "declared here"),) if isinstance(host, ScalarSymbol) else ()
             message = f"`{target.name}` is declared outside the schedule and written in it"

@@ -45,6 +45,10 @@ class Reporter:
         """Whether an error was noted."""
         return any(one.severity is Severity.ERROR for one in self._noted)
 
+    def written(self, span: Span) -> str:
+        """Return what the source has at a place."""
+        return self._source.text[span.start : span.end]
+
     def error(
         self,
         code: str,

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from metafork.frontend.text import syntax
+from metafork.frontend.text import nearly_right, syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import (
     AFTER_SCHEDULE,
@@ -218,6 +218,12 @@ class Structure:
         grid: syntax.GridClause | None = None
         block: syntax.BlockClause | None = None
         here = index + 1
+        if self._text(here, end) == "(":
+            nearly_right.schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
+            close = self._partners[here]
+            if close > here + 1 and self._tokens[here + 1].text not in CLAUSES:
+                block = self._block_clause(index, close)
+            here = close + 1
         while self._kind(here, end) is TokenKind.NAME and self._text(here + 1, end) == "(":
             word = self._tokens[here].text
             close = self._partners[here + 1]
@@ -249,6 +255,10 @@ class Structure:
         if here >= end:
             self._reporter.error("MF0014", keyword, "nothing follows `meta_schedule`")
             return syntax.Empty(keyword), end
+        if self._text(here, end) == ";":
+            nearly_right.schedule_that_ends(self._reporter, self._tokens, self._partners, index, here)
+            loops = here + 1 < end and self._tokens[here + 1].text in ("meta_for", "{")
+            return self._statement(here + 1, end, True, depth + 1) if loops else (syntax.Empty(keyword), here + 1)
         body, stop = self._statement(here, end, True, depth + 1)
         if not self._separate(index, stop):
             message = "this schedule is a part of what a macro gives, and not all of it"
@@ -279,6 +289,9 @@ class Structure:
             expects_name = (position - index) % 2 == 0
             if expects_name and token.kind is TokenKind.NAME:
                 names.append(syntax.Name(token.text, token.span))
+            elif token.text == "[" and not expects_name:
+                nearly_right.sized_cache(self._reporter, self._tokens, self._partners, position, (index, end))
+                break
             elif expects_name or token.text != "," or position + 1 == end:
                 self._reporter.error("MF0010", token.span, f"`{token.text}` cannot stand in `cache(...)`")
                 break
@@ -392,6 +405,9 @@ class Structure:
         """Report what looks like a keyword spelled otherwise, and go on as if it were spelled right."""
         token = self._tokens[index]
         following = self._text(index + 1, end)
+        if inside and following in ("for", "meta_for") and self._text(index + 2, end) == "(":
+            nearly_right.word_before_loop(self._reporter, token, self._hull(index + 1, self._partners[index + 2] + 1))
+            return self._for(index + 1, end, inside, depth, meta=True)
         if following in AFTER_SCHEDULE and similar(token.text, ("meta_schedule",), 0.8):
             return self._schedule(index, end, inside, depth)  # reported for the whole file already
         if following == "{":
@@ -411,6 +427,9 @@ class Structure:
             if meant is not None:
                 self._report_misspelled(token, meant)
                 return self._for(index, end, inside, depth, meta=inside and meant == "meta_for")
+            if inside:
+                nearly_right.another_loop(self._reporter, token, self._hull(index, close + 1))
+                return self._for(index, end, inside, depth, meta=True)
         elif inside and close + 1 < end:
             behind = self._tokens[close + 1]
             meant = similar(token.text, ("if", "while", "switch"), 0.6)

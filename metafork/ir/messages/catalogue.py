@@ -124,10 +124,11 @@ _ENTRIES = (
     ),
     Entry(
         "MF0101",
-        "a nest whose meta_for loops are no grid and block",
-        "grid and block have one to three dimensions each; serial code is the border, or half of them are the grid's.",
-        "cut loops over elements into blocks, `meta_schedule meta_block(B)`, say how many are the grid's, "
-        "`meta_schedule meta_grid(2)`, or write serial code between grid and threads.",
+        "the `meta_for`s of a nest do not say which are the grid and which are the threads",
+        "a GPU runs blocks of threads. Grid and block have one to three dimensions each; serial code separates "
+        "them, else the first half of the loops is the grid.",
+        "cut loops over elements into blocks, `meta_schedule meta_block(B)`, or say how many loops are the grid's, "
+        "`meta_schedule meta_grid(2)`.",
     ),
     Entry(
         "MF0102",
@@ -201,6 +202,12 @@ _ENTRIES = (
         "the variable of a meta_for is written",
         "it is a block or thread index.",
         "copy it into a variable of your own and change that.",
+    ),
+    Entry(
+        "MF0114",
+        "a block that no GPU runs (a warning)",
+        "a block has at most 1024 threads. The serial code would run on every machine.",
+        "give a number up to 1024; 128 and 256 are usual.",
     ),
     Entry(
         "MF0201",
@@ -423,22 +430,23 @@ _ENTRIES = (
     Entry(
         "MF0401",
         "a race between blocks",
-        "iterations of the grid's loops may run in any order.",
-        "let every iteration write elements of its own; what all of them count or add up is updated by `meta_atomic`.",
+        "blocks run at the same time and in any order.",
+        "let one thread make all updates of an element (a `for` in place of a `meta_for`), say that it is a sum "
+        "(`meta_reduction`), or update integers by `meta_atomic`.",
     ),
     Entry(
         "MF0402",
         "a race between threads",
-        "iterations of the threads' loops run concurrently between two barriers.",
-        "put the write and the read into two nests of thread loops; what all of them count or add up is updated by "
-        "`meta_atomic`.",
+        "threads of a block run at the same time between two nests of thread loops.",
+        "put the write and the read into two nests of thread loops. For what all threads add up, use a `for`, "
+        "`meta_reduction`, or `meta_atomic` for integers.",
     ),
     Entry(
         "MF0403",
         "accesses that are not proved free of races",
         "neither a proof nor two conflicting iterations were found.",
-        "make the indices polynomials in loop variables and parameters; where the elements surely differ, write "
-        "#pragma metafork disjoint(NAME) before the statement.",
+        "make the update atomic, or compute the indices from loop variables and parameters. If the elements never "
+        "meet, write `#pragma metafork disjoint(NAME)` in the line before.",
     ),
     Entry(
         "MF0601",

@@ -57,7 +57,7 @@ def test_an_ir_strategy_leaves_the_text_and_says_what_it_did():
     ("arguments", "words"),
     [
         ((",", EXAMPLES / "smooth.mf"), "no strategy is named"),
-        (("granulrity", EXAMPLES / "smooth.mf"), "did you mean 'granularity'?"),
+        (("granulrity", EXAMPLES / "smooth.mf"), "did you mean: granularity?"),
         (("cse1", EXAMPLES / "smooth.mf", "--schedule", "smooth_k1"), "'smooth_k1'; "),
         (("cse1", EXAMPLES / "smooth.mf", "--schedule", "k1"), f"'k1'; {EXAMPLES / 'smooth.mf'} has smooth_k0"),
         (("cse1", EXAMPLES / "smooth.mf", "--assume", "q <= 1"), "q"),

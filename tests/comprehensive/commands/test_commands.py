@@ -98,9 +98,9 @@ def test_a_fault_of_the_input_is_status_1_and_leaves_the_old_output(run, optimiz
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--counters", "shared_memry"], "did you mean 'shared_memory'"),
-        (["--strategies", "cachng"], "did you mean 'caching'"),
-        (["--machine", "SM_80"], "did you mean 'sm_80'"),
+        (["--counters", "shared_memry"], "did you mean: shared_memory?"),
+        (["--strategies", "cachng"], "did you mean: caching?"),
+        (["--machine", "SM_80"], "did you mean: sm_80 (A100, A30)?"),
         (["--machine", "h1000"], "there is no machine 'h1000'"),
         (["--machine", ","], "',' has an empty entry"),
         (["--machine", "R=63,,T=96"], "'R=63,,T=96' has an empty entry"),
@@ -209,7 +209,7 @@ def test_instances_are_told(run):
         (["--machine", "sm_80", "n=3"], "did you mean 'N'"),
         (["--machine", "sm_80", "N=3"], "no value is given for s, B (write s=...)"),
         (["--machine", "R=3", "N=3", "s=1", "B=1", "t=0"], "--machine does not give registers_per_block"),
-        (["--machine", "sm_80", "N=x"], "N is an integer"),
+        (["--machine", "sm_80", "N=x"], "N=x: give a whole number"),
         (["--machine", "sm_80", "N"], "'N' is not NAME=VALUE"),
         (["--machine", "sm_80", "--schedule", "other"], "no schedule 'other'"),
         (["--machine", "sm_79", "N=3"], "no machine 'sm_79'"),

@@ -78,7 +78,7 @@ def test_messages_point_at_the_use():
     plain = text.replace("«", "").replace("»", "")
     with pytest.raises(DiagnosticsError) as refused:
         check_races(parse(Source("g.mf", plain)), strict=True)
-    (one,) = (one for one in refused.value.diagnostics if one.code == "MF0402")
+    (one,) = (one for one in refused.value.diagnostics if one.code == "MF0401")
     start = text.index("«")
     assert plain[one.span.start : one.span.end] in ("a", "a[i + 1]", plain[start : start + 22])
     assert_refused(MACROS + "void g(int n, int B, int a[n]) {\n  ADD(n, B, a, «m»)\n}\n", "MF0301")

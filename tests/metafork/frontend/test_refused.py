@@ -30,7 +30,7 @@ CASES = {
     # the text
     "no schedule": ("MF0002", "«int» f(void) { return 0; }\n"),
     "comment without end": ("MF0003", "int x;\n «/*» meta_schedule\n"),
-    "open brace": ("MF0004", "void f(int n, int a[n])\n«{»\n  meta_schedule { }\n"),
+    "open brace": ("MF0004", "void f(int n, int a[n])\n{\n  meta_schedule { }«»\n"),
     "closing bracket": ("MF0004", "void f(int n, int a[n]) { meta_schedule { a[1«)» = 2; } }\n"),
     "if without endif": ("MF0004", "«#if A»\n" + thread("a[i] = 1;")),
     "deep expression": ("MF0005", thread("  «a[i] = " + "- " * 150 + "1.0f;»")),
@@ -194,7 +194,7 @@ CASES = {
     "meta_for in a file without schedules": ("MF0012", "void f(int n) { «meta_for» (int i = 0; i < n; i++) ; }"),
     "nested schedule": ("MF0013", thread("«meta_schedule» { a[i] = 1; }")),
     "empty schedule": ("MF0014", "void f(int n) { «meta_schedule» { } }"),
-    "nothing after meta_schedule": ("MF0014", "void f(int n) { «meta_schedule» ; }"),
+    "nothing after meta_schedule": ("MF0014", "void f(int n) { meta_schedule «;» }"),
     "schedule outside a function": (
         "MF0015",
         "int g(void) { return 1; }\nint n;\n«meta_schedule» { " + loops("i") + "; }\n",
@@ -328,7 +328,7 @@ CASES = {
         block("for (int k = 0; k < «idx[0]»; k++) meta_for (int j = 0; j < m; j++) idx[j] = 1;"),
     ),
     "break": ("MF0111", thread("if (j > 3) «break;»")),
-    "no meta_for": ("MF0112", "void f(int n, int a[n]) { «meta_schedule» { for (int i = 0; i < n; i++) a[i] = 1; } }"),
+    "no meta_for": ("MF0112", "void f(int n, int a[n]) { meta_schedule { «for» (int i = 0; i < n; i++) a[i] = 1; } }"),
     "thread index written": ("MF0113", thread("«j» = 3;")),
     "grid index written": ("MF0113", thread("«i»++;")),
     # constructs

@@ -52,7 +52,18 @@ def is_schedule_keyword(tokens: Sequence[Token], index: int) -> bool:
     before = tokens[index - 1] if index else None
     if before is not None and before.text not in ("{", "}", ";", ")", ":", "else", "do", "meta_schedule"):
         return False
+    if after is not None and after.text == "(":  # no call is followed by these
+        return _behind_parentheses(tokens, index + 1) in ("{", "meta_for")
     return after is None or after.text == ";" or after.kind is TokenKind.NAME
+
+
+def _behind_parentheses(tokens: Sequence[Token], opening: int) -> str:
+    depth = 0
+    for index in range(opening, len(tokens) - 1):
+        depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
+        if depth == 0:
+            return tokens[index + 1].text
+    return ""
 
 
 def is_reduction_keyword(tokens: Sequence[Token], index: int, end: int) -> bool:

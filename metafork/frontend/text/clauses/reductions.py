@@ -38,6 +38,7 @@ from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in
 from metafork.ir.visitor import Rewriter
 
+_DOING = {"+": "adding", "*": "multiplying", "min": "comparing", "max": "comparing"}
 _ONE_ORDER = "updates of elements are atomic, and those of floating-point numbers have no order."
 _SCALAR = "add up in a scalar that is declared in front of the loops of threads, and store it behind them."
 
@@ -115,10 +116,11 @@ class Reductions(Struct, frozen=True):
         if type_.floating and not self.reassociate:
             raise self.reporter.refuse(
                 "MF0225",
-                clause.span,
-                message,
-                reason="a floating-point result depends on the order of its terms, and threads have none.",
-                way_out="give `--reassociate`: they are added up in one order then, which the report states.",
+                clause.name.span,
+                f"{_DOING[clause.op]} `{type_.spelling}` numbers in another order gives another result",
+                reason="threads do not go on in the order of the loop, and no result changes unless you allow it.",
+                way_out="allow it: add `--reassociate` to the command. The result is then the same on every GPU and in "
+                "the serial code, because the order is fixed.",
             )
         if type_ is ScalarType.BOOL:
             way_out = "make it an `int`."

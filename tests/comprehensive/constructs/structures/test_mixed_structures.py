@@ -181,9 +181,9 @@ def schedule(body, head=""):
 def test_members_of_different_types_never_meet():
     assert check_races(parse(Source("s.mf", schedule("a[k].key = (int)a[n - 1 - k].w;")))) == ()
     assert check_races(parse(Source("s.mf", schedule("a[k].x[0] = a[n - 1 - k].x[1];")))) == ()
-    with pytest.raises(DiagnosticsError, match=r"a\[\d+\]\.w between"):
+    with pytest.raises(DiagnosticsError, match=r"`a\[\d+\]\.w` while another writes it"):
         check_races(parse(Source("s.mf", schedule("a[k].w = a[n - 1 - k].w;"))), strict=True)
-    with pytest.raises(DiagnosticsError, match="MF0402"):
+    with pytest.raises(DiagnosticsError, match="MF0401"):
         check_races(parse(Source("s.mf", schedule("a[k] = a[0];"))))
 
 

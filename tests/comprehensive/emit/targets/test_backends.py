@@ -92,8 +92,8 @@ def test_leaves_without_code_for_one_reason_are_one_line(folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--backend", "metal"], "there is no back end 'metal'; known: cuda, ptx, hip, opencl"),
-        (["--backend", "ptxx"], "there is no back end 'ptxx'; did you mean 'ptx'?"),
+        (["--backend", "metal"], "there is no back end 'metal' all back ends: metafork optimize --backend help"),
+        (["--backend", "ptxx"], "there is no back end 'ptxx' did you mean: ptx?"),
         (
             ["--backend", "ptx", "--allow-fma"],
             "--backend ptx never contracts a*b + c; --allow-fma is for --backend cuda",

@@ -21,7 +21,7 @@ def message(body, before="", behind=""):
     text = f"{before}void f(int n, int B, float x[n])\n{{\n{body}\n}}\n{behind}"
     with pytest.raises(DiagnosticsError) as refused:
         check_races(parse(Source("f.mf", text)))
-    return [one.message for one in refused.value.diagnostics]
+    return [one.message + one.reason for one in refused.value.diagnostics]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -63,3 +63,22 @@ def test_an_array_that_each_iteration_fills_is_declared_in_the_loop(array, fille
     assert all(("declare it in the loop" in one.way_out) == bool(told) and told in one.way_out for one in found)
     if told:
         assert check_races(parse(Source("f.mf", text % program("", array)))) == ()
+
+
+def test_threads_that_meet_in_an_array_of_the_block_are_told():
+    text = """void f(int n, int B, float x[n]) { meta_schedule { meta_for (int i = 0; i < n / B; i++) { float t[B];
+    meta_for (int u = 0; u < B; u++) { t[u] = x[i * B + u]; x[i * B + u] = t[B - 1 - u]; } } } }"""
+    with pytest.raises(DiagnosticsError) as refused:
+        check_races(parse(Source("f.mf", text)))
+    found = {one.message.split("`")[1].partition("[")[0]: one.way_out for one in refused.value.diagnostics}
+    assert "two nests of thread loops" in found["t"]
+
+
+def test_a_nest_of_threads_among_several_keeps_its_number_of_loops():
+    text = """void f(int n, int B, int x[n]) { meta_schedule { meta_for (int i = 0; i < n / B; i++) { int t[B];
+    meta_for (int u = 0; u < B; u++) t[u] = u; meta_for (int v = 0; v < B; v++) x[i] += t[v]; } } }"""
+    with pytest.raises(DiagnosticsError) as refused:
+        check_races(parse(Source("f.mf", text)))
+    (one,) = refused.value.diagnostics
+    assert "the loop over `v` touch the same element" in one.reason
+    assert one.way_out == "make the update atomic: `meta_atomic x[i] += t[v];`"

@@ -30,7 +30,7 @@ def text_of(first="", second=""):
 
 
 def warned(text):
-    return {warning.message.split(" to ")[1].split()[0] for warning in check_races(parse(Source("f.mf", text)))}
+    return {warning.message.split(" of `")[1].split("`")[0] for warning in check_races(parse(Source("f.mf", text)))}
 
 
 def test_a_promise_is_about_one_array_in_one_statement():

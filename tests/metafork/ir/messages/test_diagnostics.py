@@ -14,6 +14,7 @@ from metafork.ir.messages.diagnostics import (
     render_sarif,
     render_text,
 )
+from metafork.ir.messages.examples import EXAMPLES
 
 ROOT = Path(__file__).parents[4]
 TEXT = "void f(int n)\n{\n\tint *p = &n; // 1\n  two(\n   lines);\n}\n"
@@ -156,3 +157,4 @@ def test_every_code_is_explained(code):
     rows = [line for line in table.splitlines() if line.startswith(f"| {code} ")]
     assert len(rows) == 1
     assert entry.title in rows[0]
+    assert EXAMPLES[code].replace("|", "\\|") in rows[0]

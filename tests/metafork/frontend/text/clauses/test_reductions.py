@@ -90,7 +90,7 @@ def test_products_are_made_at_once_in_ptx():
 REFUSED = {
     "of a floating sum": blocks("+")
     .replace("int *sum", "float *sum")
-    .replace("meta_reduction(+: sum)", "«meta_reduction(+: sum)»"),
+    .replace("meta_reduction(+: sum)", "meta_reduction(+: «sum»)"),
     "by another operation": blocks("+").replace("*sum += x[p];", "«*sum |= x[p];»"),
     "of the value": blocks("+").replace("*sum += x[p];", "«*sum += x[p] * *sum;»"),
     "that is read": blocks("+").replace("*sum += x[p];", "*sum += x[p]; if («*sum» > 3) *sum += 1;"),
@@ -110,7 +110,7 @@ REFUSED = {
     "of a floating scalar": blocks("+")
     .replace("int *sum)\n{", "int *q)\n{ float sum = 0;")
     .replace("*sum += x[p];", "")
-    .replace("meta_reduction(+: sum)", "«meta_reduction(+: sum)»"),
+    .replace("meta_reduction(+: sum)", "meta_reduction(+: «sum»)"),
     "of a scalar that is read": blocks("+")
     .replace("int *sum)\n{", "int *q)\n{ int sum = 0;")
     .replace("*sum += x[p];", "sum += x[p]; if («sum» > 2) continue;"),
