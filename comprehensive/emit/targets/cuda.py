@@ -163,9 +163,7 @@ class Cuda(Struct, frozen=True):
         library = _LIBRARY.replace("@FMAD@", "" if allow_fma else _FMAD)
         if self.jit is not None:
             cudart = "PUBLIC CUDA::cudart"
-            library = library.replace(cudart, f"{cudart} ${{CMAKE_DL_LIBS}}").replace(
-                "-lcudart", "-lcudart -ldl"
-            )
+            library = library.replace(cudart, f"{cudart} ${{CMAKE_DL_LIBS}}").replace("-lcudart", "-lcudart -ldl")
         return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)
 
 
