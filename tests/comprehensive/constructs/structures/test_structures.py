@@ -189,7 +189,7 @@ def test_refused(name):
 
 
 def test_messages_name_members():
-    with pytest.raises(DiagnosticsError, match=r"on a\[0\]\.y between"):
+    with pytest.raises(DiagnosticsError, match=r"MF0402: .*`a\[0\]\.y`"):
         check_races(parse(Source("s.mf", threads("a[i].y = 2;", S))))
     warning, *_ = check_races(parse(Source("s.mf", threads("a[a[j].x > 3 ? 1 : i * B + j].y = 2;", S))))
-    assert "a[j].x > 3 ? 1 : i * B + j of a[a[j].x > 3 ? 1 : i * B + j].y is no known" in warning.reason
+    assert "The index `a[j].x > 3 ? 1 : i * B + j` comes from memory." in warning.reason
