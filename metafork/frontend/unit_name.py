@@ -16,9 +16,10 @@ unistd utime utmpx wordexp
 alloca byteswap execinfo features getopt malloc memory omp values
 cuda cuda_fp16 cuda_runtime cuda_runtime_api device_types driver_types math_constants nvrtc vector_functions
 vector_types
+metafork metafork_runtime
 """
 _HEADERS = frozenset(_NAMES.split())
-"""Headers of C, of POSIX, those that the usual libraries' include, and CUDA's."""
+"""Headers of C, of POSIX, those that the usual libraries' include, CUDA's, and files of every output."""
 
 
 def unit_name(source_name: str) -> str:

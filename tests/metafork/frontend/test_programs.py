@@ -399,6 +399,7 @@ def test_the_function_around():
         ("math.mf", "program_math"),
         ("String.mf", "program_String"),
         ("cuda_runtime.mf", "program_cuda_runtime"),
+        ("metafork_runtime.mf", "program_metafork_runtime"),
         ("maths.mf", "maths"),
         ("", "program"),
         ("é.mf", "program"),
