@@ -33,7 +33,8 @@ from comprehensive.verification.driver import CannotDriveError, driver_text, poi
 from comprehensive.verification.guards import guard_checks, point_checks
 from comprehensive.verification.optimality import optimality_notes
 from comprehensive.verification.point_choice import chosen_points
-from comprehensive.verification.points import Point, Points, compiled
+from comprehensive.verification.point_conditions import compiled
+from comprehensive.verification.points import Point, Points
 from comprehensive.verification.registers import registers_by_target
 from comprehensive.verification.result import DEVICE, VariantResult, Verification
 from comprehensive.verification.second_opinion import sympy_check

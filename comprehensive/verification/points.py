@@ -9,9 +9,9 @@ than the leaf's, so that blocks walk it.  Everything is small enough to run in m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
-from math import lcm, prod
+from math import prod
 from random import Random
 
 from msgspec import Struct
@@ -26,6 +26,7 @@ from comprehensive.tree.schedule_tree import (
     Variant,
     has_values,
 )
+from comprehensive.verification.point_conditions import Condition, Interval, Values, condition_of
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.facts import Scope, program_facts
 from metafork.analysis.memory.lane_transpose import WARP
@@ -71,9 +72,6 @@ TOGETHER = "several threads walk the grid"
 
 SEVERAL_THREADS = 4
 
-Values = dict[str, int]
-Interval = tuple[int, int | None]
-
 
 class Point(Struct, frozen=True):
     """Where a variant is run: values of the schedule's parameters, a machine by field, and what is special about it."""
@@ -96,71 +94,8 @@ class Point(Struct, frozen=True):
         return f"{parameters}; {machine}" if machine else parameters
 
 
-class _Condition(Struct, frozen=True):
-    """A constraint, compiled: ``value <= 0`` (or ``<``, ``==``) without a machine symbol, else a bound for one.
-
-    With ``symbol``, the constraint is ``factor*symbol + value`` compared with 0; ``symbol`` is empty where there is no
-    machine symbol and ``None`` where they do not occur as one linear term.
-    """
-
-    value: Callable[[Values], int]
-    relation: str
-    symbol: str | None
-    factor: int
-
-    def holds(self, point: Values) -> bool:
-        """Say whether it holds at a point that gives every symbol a value."""
-        total = self.value(point) + (self.factor * point[self.symbol] if self.symbol else 0)
-        return total <= 0 if self.relation == "<=" else total < 0 if self.relation == "<" else total == 0
-
-    def narrowed(self, point: Values, interval: Interval) -> Interval | None:
-        """Return the part of an interval of the machine symbol in which it holds, ``None`` where that is empty."""
-        low, high = interval
-        rest = self.value(point)
-        factor = self.factor
-        strict = 1 if self.relation == "<" else 0
-        if factor < 0 or self.relation == "==":  # symbol >= rest/-factor
-            size = -factor if factor < 0 else factor
-            bound = rest if factor < 0 else -rest
-            low = max(low, -((-bound - strict) // size) if not strict else bound // size + 1)
-        if factor > 0 or self.relation == "==":
-            size = abs(factor)
-            bound = -rest if factor > 0 else rest
-            top = bound // size if not strict else -(-bound // size) - 1
-            high = top if high is None else min(high, top)
-        return None if high is not None and high < low else (low, high)
-
-
-_Limited = tuple[Variant, list[tuple[_Condition, _Condition]]]
+_Limited = tuple[Variant, list[tuple[Condition, Condition]]]
 """A variant, and its limits with their opposites."""
-
-
-def _compiled(constraint: Constraint, machine: frozenset[str]) -> _Condition:
-    difference = constraint.difference
-    scale = lcm(*(coefficient.denominator for coefficient in difference.terms().values()))
-    difference = difference * scale
-    occurring = sorted(difference.symbols & machine)
-    symbol: str | None = ""
-    factor = 0
-    if occurring:
-        coefficient = difference.coefficient(occurring[0]) if len(occurring) == 1 else None
-        if coefficient is not None and coefficient.is_constant:
-            symbol, factor = occurring[0], int(coefficient.constant_value())
-            difference = difference - coefficient * Polynomial.symbol(symbol)
-        else:
-            symbol = None
-    return _Condition(compiled(difference), constraint.relation, symbol, factor)
-
-
-def compiled(polynomial: Polynomial) -> Callable[[Values], int]:
-    """Return a function of a point for a polynomial with integer coefficients."""
-    names = sorted(polynomial.symbols)
-    terms = [
-        "*".join([str(int(coefficient)), *(f"v[{names.index(name)}]" for name, power in mono for _ in range(power))])
-        for mono, coefficient in polynomial.terms().items()
-    ]
-    function: Callable[[list[int]], int] = eval(f"lambda v: {' + '.join(terms) or '0'}")
-    return lambda point: function([point[name] for name in names])
 
 
 class Points:
@@ -171,10 +106,10 @@ class Points:
         self._numbers = Random(seed)
         self._machine = frozenset(symbol for symbol in tree.machine.values() if symbol not in tree.fixed)
         self._fields = {symbol: name for name, symbol in tree.machine.items()}
-        self._start = [_compiled(constraint, self._machine) for constraint in tree.start]
-        self._nodes: dict[int, tuple[_Condition, _Condition]] = {}
+        self._start = [condition_of(constraint, self._machine) for constraint in tree.start]
+        self._nodes: dict[int, tuple[Condition, Condition]] = {}
         self._systems = [
-            [[_compiled(c, self._machine) for c in system] for system in leaf.systems] for leaf in tree.leaves
+            [[condition_of(c, self._machine) for c in system] for system in leaf.systems] for leaf in tree.leaves
         ]
         program = tree.program
         facts = program_facts(program)
@@ -344,8 +279,8 @@ class Points:
 
     # ---- machines ----
 
-    def _with_opposite(self, condition: Constraint) -> tuple[_Condition, _Condition]:
-        return _compiled(condition, self._machine), _compiled(condition.negated(), self._machine)
+    def _with_opposite(self, condition: Constraint) -> tuple[Condition, Condition]:
+        return condition_of(condition, self._machine), condition_of(condition.negated(), self._machine)
 
     def leaves_at(self, point: Values) -> Iterator[tuple[int, dict[str, Interval]]]:
         """Yield the leaves that machines choose at a parameter point, with the intervals of the machine's symbols."""
