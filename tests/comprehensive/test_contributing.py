@@ -150,7 +150,7 @@ def test_the_back_end_says_what_would_run(shown, tmp_path):
     metafork("optimize", "product.mf", *options, cwd=tmp_path)
     (tmp_path / "main.c").write_text(DRIVER)
     out = tmp_path / "product.out"
-    assert {path.name for path in out.glob("*.c*")} == {"product_dry.c", "product_host.c"}
+    assert {path.name for path in out.glob("*.c*")} == {"product_dry.c", "product_host.c", "metafork_runtime_dry.c"}
     include = ["-ffp-contract=off", f"-I{out}", f"-I{out}/include"]
     sources = [tmp_path / "main.c", out / "product_dry.c"]
     succeed(["gcc", "-std=gnu11", *include, "-c", out / "product_host.c", "-o", tmp_path / "host.o"])

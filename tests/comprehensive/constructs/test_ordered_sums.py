@@ -271,7 +271,7 @@ def test_the_report_states_the_order():
 def test_the_option_is_named(tmp_path):
     source = tmp_path / "dot.mf"
     source.write_text(DOT)
-    assert "help: give `--reassociate`" in metafork("check", source, status=1).stderr
+    assert "help: allow it: add `--reassociate`" in metafork("check", source, status=1).stderr
     for command in (["check"], ["explain"], ["apply", "caching"]):
         metafork(*command, "--reassociate", source)
 
