@@ -154,7 +154,10 @@ def _attempt(
     values = tuple(signature.parameters[name] for name in code.statics)
     parameters = ", ".join(signature.parameters.values()) or "0"
     traced = f"{signature.name}_names, metafork_numbers, {len(signature.parameters)}"
-    trace = f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {traced});"
+    trace = (
+        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
+        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {traced});",
+    )
     return [
         f"static int {function}({declarations})",
         "{",
@@ -166,7 +169,6 @@ def _attempt(
         ),
         *(f"    {line}" for line in [*body, *shape]),
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
-        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
         *target.launching(Attempt(code, tuple(arguments), trace, values)),
         "}",
     ]

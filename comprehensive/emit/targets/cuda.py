@@ -148,7 +148,7 @@ class Cuda(Struct, frozen=True):
             "#if defined(METAFORK_CPU)",
             "    const int metafork_error = metafork_check_shape(metafork_s, NULL);",
             "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-            attempt.trace,
+            *attempt.trace,
             f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
             f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.arguments)});",
             "    });",

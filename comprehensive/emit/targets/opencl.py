@@ -101,7 +101,7 @@ class OpenCl(Struct, frozen=True):
         return [
             f"    const int metafork_error = metafork_opencl_check({kernels}, metafork_s, metafork_stream);",
             "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-            attempt.trace,
+            *attempt.trace,
             f"    const void *const metafork_scalars[] = {{{_list(f'&{one}' for one in scalars)}}};",
             f"    const size_t metafork_sizes[] = {{{_list((f'sizeof {one}' for one in scalars), '0')}}};",
             f"    const void *const metafork_arrays[] = {{{_list(arrays)}}};",

@@ -33,13 +33,13 @@ class Attempt(Struct, frozen=True):
     """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
 
     It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
-    kernel's arguments, in order, and ``trace`` the line that traces a launch.  ``values`` are those of the code's
+    kernel's arguments, in order, and ``trace`` the lines that trace a launch.  ``values`` are those of the code's
     static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
-    trace: str
+    trace: tuple[str, ...]
     values: tuple[str, ...] = ()
 
 
@@ -204,7 +204,7 @@ def launching_a_function(attempt: Attempt) -> list[str]:
     return [
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-        attempt.trace,
+        *attempt.trace,
         f"    void *metafork_arguments[] = {{{pointers}}};",
         "    const void *const metafork_function = metafork_functions[metafork_s->large];",
         "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",

@@ -32,7 +32,7 @@ ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
         ("explain -IS S/S.mf", 0),
         ("apply granularity -IS S/S.mf", 0),
         ("apply S -IS S/S.mf", 2),
-        ("select S/S.mf --machine sm_80", 1),
+        ("select S/S.mf --machine sm_80", 2),
         ("render S/S.mf -o S/S.svg", 2),
         ("shuffle S/S.mf -o S/S.ptx", 1),
         ("swizzle S/S.mf", 1),
