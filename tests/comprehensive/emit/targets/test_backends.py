@@ -36,11 +36,12 @@ def test_what_is_written(folder):
     assert names == {
         "CMakeLists.txt", "include", "leaves", "report.html", "report.md", "roots.h", "roots.tree.dot",
         "roots.tree.json", "roots.tree.svg", "roots_generation.h", "roots_host.c", "roots_ptx.c",
+        "metafork_runtime_ptx.c",
     }  # fmt: skip
     assert ".target sm_80" in (folder / "out" / "roots_ptx.c").read_text()
     assert ".target sm_80" in (folder / "out" / "leaves" / "roots_k0_leaf1.ptx").read_text()
     # The folder is complete in itself: no header of the installed package is needed.
-    for name in ("roots_ptx.c", "roots_host.c"):
+    for name in ("roots_ptx.c", "roots_host.c", "metafork_runtime_ptx.c"):
         succeed(["gcc", "-std=gnu11", "-Iout", "-Iout/include", "-c", f"out/{name}", "-o", "a.o"], cwd=folder)
     # Files of another back end in the folder are of another run, and say so.
     metafork("optimize", "roots.mf", "-o", "out", cwd=folder)
