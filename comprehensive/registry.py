@@ -66,6 +66,42 @@ OPTIONAL_STRATEGIES = {
 }
 """Strategies that take part when they are named."""
 
+DESCRIPTIONS = {
+    "threads_per_block": "threads of a block",
+    "registers_per_thread": "registers of a thread, estimated",
+    "registers_per_block": "registers of all threads of a block, estimated",
+    "shared_memory": "shared memory of a block, in words of 4 bytes",
+    "bank_degree": "the worst bank conflict of a warp in shared memory",
+    "global_loads": "loads from global memory",
+    "instructions": "instructions of a warp",
+    "cse1": "keep what a basic block computes twice in a temporary",
+    "cse2": "the same across basic blocks",
+    "scalar_replacement": "keep an element that a loop updates in a register",
+    "granularity_groups": "give a block four neighbouring iterations of a granularity loop at a time",
+    "strip_mining": "load what all threads of a block read in strips, through shared memory",
+    "taller_columns": "twice the rows of thread_columns",
+    "thread_columns": "several neighbouring results in x per thread, with vector accesses",
+    "thread_planes": "rows of several planes per thread: stencils in three dimensions",
+    "thread_coarsening": "several neighbouring results of an outer thread loop per thread",
+    "register_tile": "several results per thread that share loads",
+    "granularity": "less work per thread: iterations of a serial loop become blocks",
+    "caching": "which arrays go through shared memory",
+    "tiles": "tiles of shared memory only where they are needed, without bank conflicts",
+    "double_buffering": "load the next tile while a block computes with this one",
+    "register_pressure1": "LLVM passes that use fewer registers, first level",
+    "register_pressure2": "LLVM passes that use fewer registers, second level",
+    "register_pressure3": "LLVM passes that use fewer registers, third level",
+    "rematerialize": "LLVM: compute values again where they are used",
+    "shuffle": "warp shuffles in the place of loads",
+    "sink": "LLVM: compute nothing ahead of the branch that needs it",
+    "speculate": "LLVM: compute ahead of branches",
+    "straight_line": "LLVM: make addresses and values from earlier ones",
+    "swizzle": "layouts of shared memory without bank conflicts",
+    "thread_striding": "fewer threads, each of which runs several iterations",
+    "unroll": "LLVM: unroll loops",
+}
+"""What each counter counts, and what each strategy does."""
+
 GROUPS = {"register_pressure": tuple(f"register_pressure{level}" for level in (1, 2, 3))}
 """Names that stand for several strategies."""
 

@@ -13,41 +13,6 @@ if TYPE_CHECKING:
 
 OPTIONS = {"machine": "--machine", "counter": "--counters", "strategy": "--strategies", "back end": "--backend"}
 """The option of ``metafork optimize`` that takes a kind of names."""
-DESCRIPTIONS = {
-    "threads_per_block": "threads of a block",
-    "registers_per_thread": "registers of a thread, estimated",
-    "registers_per_block": "registers of all threads of a block, estimated",
-    "shared_memory": "shared memory of a block, in words of 4 bytes",
-    "bank_degree": "the worst bank conflict of a warp in shared memory",
-    "global_loads": "loads from global memory",
-    "instructions": "instructions of a warp",
-    "cse1": "keep what a basic block computes twice in a temporary",
-    "cse2": "the same across basic blocks",
-    "scalar_replacement": "keep an element that a loop updates in a register",
-    "granularity_groups": "give a block four neighbouring iterations of a granularity loop at a time",
-    "strip_mining": "load what all threads of a block read in strips, through shared memory",
-    "taller_columns": "twice the rows of thread_columns",
-    "thread_columns": "several neighbouring results in x per thread, with vector accesses",
-    "thread_planes": "rows of several planes per thread: stencils in three dimensions",
-    "thread_coarsening": "several neighbouring results of an outer thread loop per thread",
-    "register_tile": "several results per thread that share loads",
-    "granularity": "less work per thread: iterations of a serial loop become blocks",
-    "caching": "which arrays go through shared memory",
-    "tiles": "tiles of shared memory only where they are needed, without bank conflicts",
-    "double_buffering": "load the next tile while a block computes with this one",
-    "register_pressure1": "LLVM passes that use fewer registers, first level",
-    "register_pressure2": "LLVM passes that use fewer registers, second level",
-    "register_pressure3": "LLVM passes that use fewer registers, third level",
-    "rematerialize": "LLVM: compute values again where they are used",
-    "shuffle": "warp shuffles in the place of loads",
-    "sink": "LLVM: compute nothing ahead of the branch that needs it",
-    "speculate": "LLVM: compute ahead of branches",
-    "straight_line": "LLVM: make addresses and values from earlier ones",
-    "swizzle": "layouts of shared memory without bank conflicts",
-    "thread_striding": "fewer threads, each of which runs several iterations",
-    "unroll": "LLVM: unroll loops",
-}
-"""What each counter counts, and what each strategy does."""
 _SHARED_LETTERS = 3
 """Letters that the beginnings of related words share."""
 _MOST_RELATED = 4
@@ -141,12 +106,14 @@ def _backends() -> str:
 
 
 def _two_lists(plural: str, default: Iterable[str], optional: Iterable[str]) -> str:
+    from comprehensive.registry import DESCRIPTIONS
+
     first, others = tuple(default), tuple(optional)
     width = max(map(len, (*first, *others)))
     heads = (f"{plural} that are used by default, in this order:", f"others, to add: --{plural} +{others[0]}")
     lines: list[str] = []
     for head, names in zip(heads, (first, others), strict=True):
-        lines += [head, *(f"  {name:<{width}}  {DESCRIPTIONS[name]}" for name in names)]
+        lines += [head, *(f"  {name:<{width}}  {DESCRIPTIONS.get(name, '')}" for name in names)]
     return "\n".join(lines)
 
 

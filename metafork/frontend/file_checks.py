@@ -132,7 +132,7 @@ class FileChecks(Struct, frozen=True):
     ) -> RefusedError:
         """Refuse a file without a schedule, with what its loops are marked by instead."""
         tokens = self.preprocessed.tokens
-        text = self.reporter.text(whole.start, whole.end)
+        text = self.reporter.written(whole)
         found = PlainFile(text, tokens, partners, functions, self.preprocessed.directives).advice()
         if found is not None:
             return self.reporter.advise("MF0002", *found)

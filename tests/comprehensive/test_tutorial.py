@@ -140,7 +140,6 @@ def test_a_copy_of_the_repository_installs_as_the_readme_says(tmp_path):
         env=own,
         capture_output=True,
         text=True,
-        timeout=900,
     )
     assert completed.returncode == 0, completed.stdout + completed.stderr
     assert "agrees with the serial program, bit for bit" in completed.stdout

@@ -152,7 +152,7 @@ class ExpressionBuilder:
             return
         span = replace(right.span, column=right.span.column - 1, start=start - 1, end=start + 1)
         span = replace(span, end_line=span.line, end_column=span.column + 2)
-        base, exponent = (self._reporter.text(one.span.start, one.span.end) for one in (left, right.operand))
+        base, exponent = (self._reporter.written(one.span) for one in (left, right.operand))
         raise self._reporter.advise("MF0010", span, power(base, exponent))
 
     def condition(self, expression: syntax.Expression) -> ir.Expr:
@@ -547,7 +547,7 @@ class ExpressionBuilder:
         array = symbol.array
         if len(indices) != len(symbol.extents):
             texts = [
-                [self._reporter.text(part.span.start, part.span.end) for part in parts]
+                [self._reporter.written(part.span) for part in parts]
                 for parts in (one.items if isinstance(one, syntax.Comma) else (one,) for one in reversed(indices))
             ]
             declared = f"{'const ' * symbol.const}{array.element.spelling} {base.name}"
@@ -734,7 +734,7 @@ class ExpressionBuilder:
         from metafork.frontend.text.other_languages.calls import refused_call  # most files have none
 
         before = self._reporter.text(0, call.span.start)
-        arguments = [self._reporter.text(one.span.start, one.span.end) for one in call.arguments]
+        arguments = [self._reporter.written(one.span) for one in call.arguments]
         advice = refused_call(name, arguments, before) or unknown_name(name, before)
         if advice is not None:
             raise self._reporter.advise("MF0206", call.callee.span, advice)

@@ -330,7 +330,7 @@ class StatementBuilder:
 
         value = declarator.value.operand if isinstance(declarator.value, syntax.Conversion) else declarator.value
         if isinstance(value, syntax.Invocation) and isinstance(value.callee, syntax.Name):
-            texts = [self._reporter.text(one.span.start, one.span.end) for one in value.arguments]
+            texts = [self._reporter.written(one.span) for one in value.arguments]
             element = " ".join(declarator.type.words)
             advice = allocated(declarator.name, element, value.callee.name, texts)
             if advice is not None:

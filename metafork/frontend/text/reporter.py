@@ -47,7 +47,7 @@ class Reporter:
 
     def written(self, span: Span) -> str:
         """Return what the source has at a place."""
-        return self._source.text[span.start : span.end]
+        return self.text(span.start, span.end)
 
     def error(
         self,

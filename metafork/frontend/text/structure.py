@@ -327,7 +327,7 @@ class Structure:
         """Report the head of a loop that has not three parts."""
         code = "MF0103" if keyword == "meta_for" else "MF0010"
         span = self._hull(first, close)
-        advice = foreign_head(keyword, self._reporter.text(span.start, span.end))
+        advice = foreign_head(keyword, self._reporter.written(span))
         if advice is not None:
             self._reporter.advise(code, span, advice)
         else:

@@ -8,8 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from comprehensive.cli import cli
-from comprehensive.commands.names import DESCRIPTIONS
-from comprehensive.registry import COUNTERS, OPTIONAL_COUNTERS, OPTIONAL_STRATEGIES, STRATEGIES
+from comprehensive.registry import COUNTERS, DESCRIPTIONS, OPTIONAL_COUNTERS, OPTIONAL_STRATEGIES, STRATEGIES
 
 GOOD = """\
 void scale(int n, int B, float x[n])

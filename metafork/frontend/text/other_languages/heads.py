@@ -7,8 +7,14 @@ from collections.abc import Collection
 
 from metafork.frontend.text.other_languages.advice import Advice
 
+_LOOP = re.compile(r"(meta_)?for\s*\(\s*(?:[\w ]+?\s)?(\w+)\s*=[^;]*;[^;<]*<\s*([^;]+);")
 _FUNCTION = re.compile(r"^[ \t]*([A-Za-z_][\w \t\n*]*?\((?:[^(){};]|\([^(){};]*\))*\))\s*\{", re.MULTILINE)
 _NO_FUNCTION = re.compile(r"(if|for|while|switch|else|meta_\w+|do)\b")
+
+
+def loops_of(text: str, *, serial: bool = False) -> list[tuple[str, str]]:
+    """Return the variables and ends of the ``meta_for``s in a text; where ``serial``, of all loops."""
+    return [(one[2], one[3].strip()) for one in _LOOP.finditer(text) if serial or one[1]]
 
 
 def with_block_size(head: str, words: Collection[str]) -> tuple[str, str]:

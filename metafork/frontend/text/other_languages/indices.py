@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from metafork.frontend.text.other_languages.advice import Advice
+from metafork.frontend.text.other_languages.heads import loops_of
 
-_ANY_HEAD = re.compile(r"for\s*\(\s*(?:[\w ]+?\s)?(\w+)\s*=[^;]*;[^;<]*<\s*([^;]+);")
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
@@ -43,6 +43,6 @@ def _count(number: int, one: str, several: str) -> str:
 
 def _limits(indices: Sequence[str], before: str) -> list[str] | None:
     """Return the ends of the loops of these variables, names or numbers; ``None`` where one is no such variable."""
-    ends = {name: end.strip() for name, end in _ANY_HEAD.findall(before[before.rfind("meta_schedule") :])}
+    ends = dict(loops_of(before[before.rfind("meta_schedule") :], serial=True))
     found = [ends.get(index, "") for index in indices]
     return found if all(re.fullmatch(r"[0-9A-Za-z_]+", one) for one in found) else None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from metafork.frontend.text.other_languages.advice import Advice, spelled
-from metafork.frontend.text.other_languages.heads import head_around, with_parameter
+from metafork.frontend.text.other_languages.heads import head_around, loops_of, with_parameter
 from metafork.frontend.text.other_languages.types import foreign_type, of_storage, placed
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.frontend.text.vocabulary import MATH_FUNCTIONS
@@ -17,7 +17,6 @@ _INDEX_FUNCTIONS = frozenset({"get_global_id", "get_local_id", "get_group_id", "
 _CONSTANTS = {"True": "1", "False": "0", "nullptr": "NULL"}
 _OPERATORS = {"and": "&&", "or": "||", "not": "!"}
 _CASTS = ("static_cast", "reinterpret_cast", "const_cast", "dynamic_cast")
-_HEAD = re.compile(r"meta_for\s*\(\s*(?:[\w ]+?\s)?(\w+)\s*=[^;]*;[^;<]*<\s*([^;]+);")
 
 
 def unknown_name(name: str, before: str) -> Advice | None:
@@ -52,7 +51,7 @@ def _block_size(name: str, before: str) -> Advice:
 def element_index(before: str) -> str:
     """Return the index of an element in a schedule, as the heads of its loops in the text in front say it."""
     schedule = before[before.rfind("meta_schedule") :]
-    loops = _HEAD.findall(schedule)
+    loops = loops_of(schedule)
     if "meta_block" in schedule or len(loops) != 2:
         return loops[-1][0] if loops else "i"
     (block, _), (thread, size) = loops
@@ -62,7 +61,7 @@ def element_index(before: str) -> str:
 
 def _variables(before: str) -> str:
     schedule = before[before.rfind("meta_schedule") :]
-    loops = _HEAD.findall(schedule)
+    loops = loops_of(schedule)
     if "meta_block" not in schedule and len(loops) == 2:
         (block, _), (thread, size) = loops
         return (
