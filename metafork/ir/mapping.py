@@ -62,6 +62,12 @@ class Mapping(Struct, frozen=True):
         """Whether a thread runs several iterations of thread loops."""
         return self.coarsened is not None or self.columns is not None
 
+    @property
+    def factors(self) -> frozenset[int]:
+        """How many iterations run together, by each of its fields."""
+        several = [one[1] for one in (self.coarsened, self.crossed) if one is not None]
+        return frozenset([*several, *(one for one in (self.columns, self.jammed) if one is not None)])
+
     def layout(self, name: str) -> Layout:
         """Return how the tiles of an array are laid out in shared memory; row by row unless said otherwise."""
         return dict(self.layouts).get(name, ROW_BY_ROW)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
 
+from comprehensive.verification.translation.compiled import Function, compiled
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value, of_one, of_two
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
@@ -55,10 +55,10 @@ class OutsideError(Exception):
     """An access lies outside its array; the message names it."""
 
 
-class Term(NamedTuple):
-    """A value that depends on memory; equal numbers of one table are equal terms."""
+class Term:
+    """A value that depends on memory; equal terms of one table are one object, and no arithmetic takes them."""
 
-    number: int
+    __slots__ = ()
 
 
 Value = int | Term
@@ -67,14 +67,44 @@ Cell = tuple[str, tuple[int, ...]]
 
 
 class Terms:
-    """The table of terms, shared by the programs that are compared."""
+    """The table of terms, shared by the programs that are compared; ``steps`` were played with it."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[object, ...], Term] = {}
+        self._compiled: dict[int, tuple[Expr, Function | None]] = {}
+        self.steps = 0
+        self._whole: dict[int, tuple[Assign, Expr]] = {}
+        self._wider: dict[Term, tuple[ScalarType, Value]] = {}
 
     def of(self, *key: object) -> Term:
         """Return the term of an operation and its operands."""
-        return self._numbers.setdefault(key, Term(len(self._numbers)))
+        return self._numbers.setdefault(key, Term())
+
+    def compiled(self, expr: Expr) -> Function | None:
+        """Return the function of an integer expression, if it has one."""
+        known = self._compiled.get(id(expr))
+        if known is None:
+            known = self._compiled[id(expr)] = expr, compiled(expr)
+        return known[1]
+
+    def whole(self, stmt: Assign) -> Expr:
+        """Return what an assignment assigns: of ``x += y`` that is ``x + y``."""
+        if not stmt.op:
+            return stmt.value
+        known = self._whole.get(id(stmt))
+        if known is None:
+            known = self._whole[id(stmt)] = stmt, binary(stmt.op, stmt.target, stmt.value)
+        return known[1]
+
+    def cast(self, from_: ScalarType, to: ScalarType, value: Value) -> Value:
+        """Return the term of a conversion; what was made wider and is made narrow again is what it was."""
+        narrow, inner = self._wider.get(value, (None, value)) if isinstance(value, Term) else (None, value)
+        if narrow is to:
+            return inner
+        term = self.of("cast", from_, to, value)
+        if to.holds(from_):
+            self._wider[term] = from_, value
+        return term
 
 
 def play(program: Program, point: Mapping[str, int], terms: Terms, *, backward: bool = False) -> dict[Cell, Value]:
@@ -93,25 +123,182 @@ def initial(terms: Terms, cell: Cell) -> Term:
     return terms.of("initial", *cell)
 
 
-class _BreakError(Exception):
+class BreakError(Exception):
     """A ``break`` on its way to its loop."""
 
 
-class _ContinueError(Exception):
+class ContinueError(Exception):
     """A ``continue`` on its way to its loop."""
 
 
-class _Play:
-    def __init__(self, program: Program, terms: Terms, backward: bool) -> None:
-        self._program = program
+class Player:
+    """Statements and expressions at a point; what stands for memory is for programs and kernels to say."""
+
+    def __init__(self, terms: Terms, most: int) -> None:
         self._terms = terms
-        self._backward = backward
+        self._most = most
         self._memory: dict[Cell, Value] = {}
+        self._values: dict[str, Value] = {}
+        self._steps = 0
+
+    def _body(self, body: tuple[Stmt, ...]) -> None:
+        outer = self._enter()
+        declared: set[str] = set()
+        try:
+            for stmt in body:
+                self._step(stmt)
+                if isinstance(stmt, Declare):
+                    declared.add(stmt.name)
+        finally:
+            self._leave(outer, declared)
+
+    def _enter(self) -> dict[str, Value]:
+        outer = self._values
+        self._values = dict(outer)
+        return outer
+
+    def _leave(self, outer: dict[str, Value], declared: set[str]) -> None:
+        """Drop what a body declared; what it assigned to outer variables stays."""
+        for name in outer:
+            if name not in declared:
+                outer[name] = self._values[name]
+        self._values = outer
+
+    def _count(self) -> None:
+        self._steps += 1
+        self._terms.steps += 1
+        if self._steps > self._most:
+            raise CannotPlayError("too many steps")
+
+    def _step(self, stmt: Stmt) -> None:
+        self._count()
+        match stmt:
+            case Declare(name=name, type=type_, value=value):
+                self._values[name] = (
+                    self._terms.of("unset") if value is None else self._as(self._eval(value), value.type, type_)
+                )
+            case Assign():
+                self._assign(stmt)
+            case If(condition=condition, then=then, otherwise=otherwise):
+                self._body(then if self._number(condition) else otherwise)
+            case For():
+                self._for(stmt)
+            case While(condition=condition, body=body):
+                self._loop(condition, body, None)
+            case Break():
+                raise BreakError
+            case Continue():
+                raise ContinueError
+            case Barrier():
+                return
+            case Phase() | BlockArray() | PrivateArray():
+                self._of_programs(stmt)
+
+    def _of_programs(self, stmt: Phase | BlockArray | PrivateArray) -> None:
+        raise AssertionError(f"a kernel has no {type(stmt).__name__}")
+
+    def _for(self, loop: For) -> None:
+        outer = self._enter()
+        if loop.init is not None:
+            self._step(loop.init)
+        self._loop(loop.condition or IntConst(1), loop.body, loop.step)
+        self._leave(outer, {loop.init.name} if isinstance(loop.init, Declare) else set())
+
+    def _loop(self, condition: Expr, body: tuple[Stmt, ...], step: Assign | None) -> None:
+        while self._number(condition):
+            self._count()
+            try:
+                self._body(body)
+            except ContinueError:
+                pass
+            except BreakError:
+                return
+            if step is not None:
+                self._assign(step)
+
+    def _assign(self, stmt: Assign) -> None:
+        target = stmt.target
+        if stmt.atomic:
+            raise CannotPlayError("atomic updates have no order")
+        full = self._terms.whole(stmt)
+        value = self._as(self._eval(full), full.type, target.type)
+        if isinstance(target, Var):
+            self._values[target.name] = value
+        else:
+            self._write(target, value)
+
+    def _number(self, expr: Expr) -> int:
+        value = self._eval(expr)
+        if isinstance(value, Term):
+            raise CannotPlayError("an index, a bound or a condition depends on data")
+        return value
+
+    def _as(self, value: Value, from_: ScalarType, to: ScalarType) -> Value:
+        if isinstance(value, int) and from_.integer and to.integer:
+            return converted(value, to)
+        return value if from_ is to else self._terms.cast(from_, to, value)
+
+    def _read(self, element: Element) -> Value:
+        raise NotImplementedError
+
+    def _write(self, element: Element, value: Value) -> None:
+        raise NotImplementedError
+
+    def _eval(self, expr: Expr) -> Value:
+        if isinstance(expr, Var):  # most are these or operations, of which verification plays millions
+            return self._values[expr.name]
+        if isinstance(expr, Binary):
+            return self._operation(expr)
+        match expr:
+            case IntConst(value=value):
+                return value
+            case FloatConst(text=text, type=type_):
+                return self._terms.of("constant", text, type_)
+            case Element():
+                return self._read(expr)
+            case Unary(op=op, operand=operand):
+                inner = self._eval(operand)
+                if isinstance(inner, int):
+                    return of_one(op, inner, expr.type)
+                return self._terms.of("unary", op, expr.type, operand.type, inner)
+            case Cast(type=type_, operand=operand):
+                return self._as(self._eval(operand), operand.type, type_)
+            case Conditional(condition=condition, then=then, otherwise=otherwise):
+                chosen = then if self._number(condition) else otherwise
+                return self._as(self._eval(chosen), chosen.type, expr.type)
+            case Call():
+                return self._called(expr)
+
+    def _called(self, call: Call) -> Value:
+        return self._terms.of("call", call.name, call.type, *(self._eval(argument) for argument in call.arguments))
+
+    def _operation(self, expr: Binary) -> Value:
+        function = self._terms.compiled(expr)
+        if function is not None:
+            try:
+                return function(self._values)
+            except TypeError:
+                pass  # a term, or a division by zero
+        op, left, right = expr.op, expr.left, expr.right
+        if op == "&&":
+            return int(bool(self._number(left)) and bool(self._number(right)))
+        if op == "||":
+            return int(bool(self._number(left)) or bool(self._number(right)))
+        first, second = self._eval(left), self._eval(right)
+        if isinstance(first, int) and isinstance(second, int):
+            return of_two(expr, first, second)
+        if expr.type.integer and (one := _neutral(op, first, second)) is not None:
+            return self._as(first, left.type, expr.type) if one == 1 else self._as(second, right.type, expr.type)
+        return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
+
+
+class _Play(Player):
+    def __init__(self, program: Program, terms: Terms, backward: bool) -> None:
+        super().__init__(terms, MOST_STEPS)
+        self._program = program
+        self._backward = backward
         self._own: dict[str, tuple[int, ...]] = {}
         self._extents: dict[str, tuple[int, ...]] = {}
-        self._values: dict[str, Value] = {}
-        self._types: dict[str, ScalarType] = {}
-        self._steps = 0
 
     def run(self, point: Mapping[str, int]) -> dict[Cell, Value]:
         program = self._program
@@ -149,40 +336,8 @@ class _Play:
         points = [dict(zip([loop.var for loop in loops], one, strict=True)) for one in product(*ranges)]
         return points[::-1] if self._backward else points
 
-    def _body(self, body: tuple[Stmt, ...]) -> None:
-        outer = self._values
-        self._values = dict(outer)
-        declared: set[str] = set()
-        try:
-            for stmt in body:
-                self._step(stmt)
-                if isinstance(stmt, Declare):
-                    declared.add(stmt.name)
-        finally:
-            # What the body declared is gone; what it assigned to outer variables stays.
-            for name in outer:
-                if name not in declared:
-                    outer[name] = self._values[name]
-            self._values = outer
-
-    def _step(self, stmt: Stmt) -> None:
-        self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise CannotPlayError("too many steps")
+    def _of_programs(self, stmt: Phase | BlockArray | PrivateArray) -> None:
         match stmt:
-            case Declare(name=name, type=type_, value=value):
-                self._types[name] = type_
-                self._values[name] = (
-                    self._terms.of("unset") if value is None else self._as(self._eval(value), value.type, type_)
-                )
-            case Assign():
-                self._assign(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                self._body(then if self._number(condition) else otherwise)
-            case For():
-                self._for(stmt)
-            case While(condition=condition, body=body):
-                self._loop(condition, body, None)
             case Phase(threads=threads, body=body):
                 outer = self._values
                 for indices in self._points(threads):
@@ -193,60 +348,6 @@ class _Play:
                 self._own[array.name] = self._shape(array)
                 for cell in [cell for cell in self._memory if cell[0] == array.name]:
                     del self._memory[cell]
-            case Break():
-                raise _BreakError
-            case Continue():
-                raise _ContinueError
-            case Barrier():
-                return
-
-    def _for(self, loop: For) -> None:
-        outer = self._values
-        self._values = dict(outer)
-        if loop.init is not None:
-            self._step(loop.init)
-        self._loop(loop.condition or IntConst(1), loop.body, loop.step)
-        own = {loop.init.name} if isinstance(loop.init, Declare) else set()
-        for name in outer:
-            if name not in own:
-                outer[name] = self._values[name]
-        self._values = outer
-
-    def _loop(self, condition: Expr, body: tuple[Stmt, ...], step: Assign | None) -> None:
-        while self._number(condition):
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                raise CannotPlayError("too many steps")
-            try:
-                self._body(body)
-            except _ContinueError:
-                pass
-            except _BreakError:
-                return
-            if step is not None:
-                self._assign(step)
-
-    def _assign(self, stmt: Assign) -> None:
-        target = stmt.target
-        if stmt.atomic:
-            raise CannotPlayError("atomic updates have no order")
-        full = binary(stmt.op, target, stmt.value) if stmt.op else stmt.value
-        value = self._as(self._eval(full), full.type, target.type)
-        if isinstance(target, Var):
-            self._values[target.name] = value
-        else:
-            self._memory[self._cell(target)] = value
-
-    def _number(self, expr: Expr) -> int:
-        value = self._eval(expr)
-        if isinstance(value, Term):
-            raise CannotPlayError("an index, a bound or a condition depends on data")
-        return value
-
-    def _as(self, value: Value, from_: ScalarType, to: ScalarType) -> Value:
-        if isinstance(value, int) and from_.integer and to.integer:
-            return converted(value, to)
-        return value if from_ is to else self._terms.of("cast", from_, to, value)
 
     def _cell(self, element: Element) -> Cell:
         indices = tuple(self._number(index) for index in element.indices)
@@ -255,47 +356,15 @@ class _Play:
             raise OutsideError(f"{element.array}{''.join(f'[{index}]' for index in indices)} lies outside the array")
         return element.array, indices
 
-    def _eval(self, expr: Expr) -> Value:
-        if isinstance(expr, Var):  # most are these or operations, of which verification plays millions
-            return self._values[expr.name]
-        if isinstance(expr, Binary):
-            return self._operation(expr)
-        match expr:
-            case IntConst(value=value):
-                return value
-            case FloatConst(text=text, type=type_):
-                return self._terms.of("constant", text, type_)
-            case Element():
-                cell = self._cell(expr)
-                if cell not in self._memory:
-                    own = cell[0] in self._own
-                    return self._terms.of("uninitialised") if own else initial(self._terms, cell)
-                return self._memory[cell]
-            case Unary(op=op, operand=operand):
-                inner = self._eval(operand)
-                if isinstance(inner, int):
-                    return of_one(op, inner, expr.type)
-                return self._terms.of("unary", op, expr.type, operand.type, inner)
-            case Cast(type=type_, operand=operand):
-                return self._as(self._eval(operand), operand.type, type_)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
-                chosen = then if self._number(condition) else otherwise
-                return self._as(self._eval(chosen), chosen.type, expr.type)
-            case Call(name=name, arguments=arguments):
-                return self._terms.of("call", name, expr.type, *(self._eval(argument) for argument in arguments))
+    def _read(self, element: Element) -> Value:
+        cell = self._cell(element)
+        if cell not in self._memory:
+            own = cell[0] in self._own
+            return self._terms.of("uninitialised") if own else initial(self._terms, cell)
+        return self._memory[cell]
 
-    def _operation(self, expr: Binary) -> Value:
-        op, left, right = expr.op, expr.left, expr.right
-        if op == "&&":
-            return int(bool(self._number(left)) and bool(self._number(right)))
-        if op == "||":
-            return int(bool(self._number(left)) or bool(self._number(right)))
-        first, second = self._eval(left), self._eval(right)
-        if isinstance(first, int) and isinstance(second, int):
-            return of_two(expr, first, second)
-        if expr.type.integer and (one := _neutral(op, first, second)) is not None:
-            return self._as(first, left.type, expr.type) if one == 1 else self._as(second, right.type, expr.type)
-        return self._terms.of("binary", op, expr.type, left.type, right.type, first, second)
+    def _write(self, element: Element, value: Value) -> None:
+        self._memory[self._cell(element)] = value
 
 
 def _neutral(op: str, first: Value, second: Value) -> int | None:

@@ -1,14 +1,16 @@
 """Translation validation: does a leaf's program compute what the source program computes?  (Issue: verification.)
 
-``validate(source, leaf)`` compares the programs before they are lowered to kernels, the source in its serial order, the
-leaf with blocks and threads in any order that its barriers allow.  Three answers:
+``validate(source, leaf, kernel)`` compares the source in its serial order with the leaf's program, blocks and threads
+in any order that its barriers allow, and with the kernel that the program was lowered to.  Three answers:
 
-*no* (refuted): at some small point both programs are played through with terms for data (``played``), and an element
-ends with another term, or an access lies outside its array; the answer names both.  The leaf is played forward
-and backward.
+*no* (refuted): at some small point all are played through with terms for data (``played``, ``played_kernel``), and an
+element ends with another term, or an access lies outside its array; the answer names both.  Leaf and kernel are played
+forward and backward, the kernel also with a grid that is too small, and without vectors.  Points follow the factors by
+which results are computed together, and more are taken while there are statements of the kernel that ran at none.
 
-*yes* (proved): for each of a few block shapes (numbers for program parameters and others of the block's shape, which
-stand in products with loop variables otherwise) and *every* value of the other parameters, isl shows that
+*yes* (proved), of the program before it is lowered: for each of a few block shapes (numbers for program parameters and
+others of the block's shape, which stand in products with loop variables otherwise) and *every* value of the other
+parameters, isl shows that
 
 1. each write of the leaf is a write of the source: a relation M of statement instances, given by equal elements in
    equal places of equal shapes, is a bijection of the leaf's instances onto the source's;
@@ -24,7 +26,8 @@ these shapes and says so.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from random import Random
 
 from msgspec import Struct
@@ -34,9 +37,19 @@ from comprehensive.verification.translation.affine import NotAffineError
 from comprehensive.verification.translation.correspondence import OUT_OF_TIME, Comparison
 from comprehensive.verification.translation.dataflow import dataflow
 from comprehensive.verification.translation.expansion import expanded
-from comprehensive.verification.translation.played import CannotPlayError, OutsideError, Terms, initial, play
+from comprehensive.verification.translation.played import (
+    CannotPlayError,
+    Cell,
+    OutsideError,
+    Terms,
+    Value,
+    initial,
+    play,
+)
+from comprehensive.verification.translation.played_kernel import manners_of, play_kernel, statements_of
 from metafork.algebra.prover import Verdict
 from metafork.analysis.facts import program_facts
+from metafork.ir.kernel import Kernel
 from metafork.ir.program import (
     Binary,
     BlockArray,
@@ -49,11 +62,16 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import variables
+from metafork.lowering.lowering import lower
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
 POINTS = 6
 """Points at which both programs are played through."""
+MORE = 3
+"""How many times as many points are tried at most to have every statement of a kernel run."""
+MOST_TOGETHER = 1_000_000
+"""Statements played after which half of the points are enough."""
 LARGEST_TILE = 8
 """The largest factor of tiles that shapes and points follow."""
 OPERATIONS = 40_000_000
@@ -62,28 +80,64 @@ OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
 
 
 class Validation(Struct, frozen=True):
-    """The verdict, and in one sentence for what it holds or why it is open; ``shapes`` are those with a proof."""
+    """The verdict, and in one sentence for what it holds or why it is open.
+
+    ``points`` are those at which everything was played, ``shapes`` those with a proof; ``missed`` is how many
+    statements of the kernel ran at no point.
+    """
 
     verdict: Verdict
     detail: str
     points: int = 0
     shapes: tuple[Mapping[str, int], ...] = ()
+    missed: int = 0
 
 
 def validate(
-    source: Program, leaf: Program, *, shapes: int = SHAPES, points: int = POINTS, seconds: float = 600.0
+    source: Program,
+    leaf: Program,
+    kernel: Kernel | None = None,
+    *,
+    shapes: int = SHAPES,
+    points: int = POINTS,
+    seconds: float = 600.0,
 ) -> Validation:
-    """Compare two programs; isl's operations are bounded, and ``seconds`` behind them (what is left is unknown)."""
+    """Compare two programs, and the kernel of the second where it is given.
+
+    isl's operations are bounded, and ``seconds`` behind them (what is left is unknown).
+    """
     deadline = time.monotonic() + seconds
     factors = _factors(leaf) - _factors(source)
-    played, refutation = _played(source, leaf, points, deadline, factors)
+    played, refutation, missed = _played(source, leaf, kernel, points, deadline, factors | leaf.mapping.factors)
     if refutation:
         return Validation(Verdict.NO, refutation, played)
+    proved, reason = _proved(source, leaf, shapes, deadline, factors)
+    tested = f"tested with terms at {played} points" if played else ""
+    if kernel is not None and played:
+        tested += ", the kernel too" + (f" ({missed} of its statements ran at none)" if missed else "")
+    if reason:
+        detail = f"{tested}, not proved: {reason}" if tested else f"not proved: {reason}"
+        return Validation(Verdict.UNKNOWN, detail, played, proved, missed)
+    fixed_names = _shape_parameters(source)
+    others = [p.name for p in source.parameters if p.name not in fixed_names]
+    which = "; ".join(_shown(fixed) for fixed in proved if fixed)
+    every = f"all {', '.join(others)}" if others else ""
+    what = " and ".join(part for part in (which, every) if part) or "all inputs"
+    return Validation(Verdict.YES, "; ".join(filter(None, (f"proved for {what}", tested))), played, proved, missed)
+
+
+def _proved(
+    source: Program, leaf: Program, wanted: int, deadline: float, factors: Collection[int]
+) -> tuple[tuple[Mapping[str, int], ...], str]:
+    """Return the shapes for which isl proves that the leaf's program has the source's dataflow, and why not for more.
+
+    The reason is empty where as many are proved as are wanted, or as the time allows.
+    """
     fixed_names = _shape_parameters(source)
     proved: list[Mapping[str, int]] = []
     reason = "no block shape satisfies the assertions"
     for fixed in _shapes(fixed_names, factors):
-        if len(proved) == shapes or (not fixed_names and proved):
+        if len(proved) == wanted or (not fixed_names and proved):
             break
         if time.monotonic() > deadline:
             reason = OUT_OF_TIME
@@ -97,16 +151,9 @@ def validate(
         if problem in (OUT_OF_TIME, OUT_OF_OPERATIONS) and proved:
             break  # what is proved stays proved, for the shapes that are named
         if problem:
-            reason = f"{problem} ({_shown(fixed)})" if fixed else problem
-            return Validation(Verdict.UNKNOWN, _open(reason, played), played, tuple(proved))
+            return tuple(proved), f"{problem} ({_shown(fixed)})" if fixed else problem
         proved.append(fixed)
-    if not proved:
-        return Validation(Verdict.UNKNOWN, _open(reason, played), played)
-    others = [p.name for p in source.parameters if p.name not in fixed_names]
-    which = "; ".join(_shown(fixed) for fixed in proved)
-    every = f"all {', '.join(others)}" if others else ""
-    detail = " and ".join(part for part in (which, every) if part) or "all inputs"
-    return Validation(Verdict.YES, f"proved for {detail}", played, tuple(proved))
+    return tuple(proved), "" if proved else reason
 
 
 def validations(
@@ -128,14 +175,10 @@ def validations(
         program = variant.version.program
         if program not in known:
             left = max(0.0, deadline - time.monotonic())
-            known[program] = validate(tree.written or tree.program, program, shapes=shapes, points=points, seconds=left)
+            source, kernel = tree.written or tree.program, lower(program, program.name)
+            known[program] = validate(source, program, kernel, shapes=shapes, points=points, seconds=left)
         found[leaf, variant.number] = known[program]
     return found
-
-
-def _open(reason: str, played: int) -> str:
-    tested = f"tested with terms at {played} points, not proved" if played else "not proved"
-    return f"{tested}: {reason}"
 
 
 def _shown(point: Mapping[str, int]) -> str:
@@ -204,42 +247,70 @@ def _in_tiles(names: Sequence[str], factors: Collection[int]) -> list[dict[str, 
 # --- played with terms ------------------------------------------------------------------------------------------
 
 
-def _played(source: Program, leaf: Program, wanted: int, deadline: float, factors: Collection[int]) -> tuple[int, str]:
-    """Return at how many points both programs gave the same terms, and a refutation where there is one."""
-    done = 0
-    for point in _points(source, wanted, factors):
-        if done == wanted or time.monotonic() > deadline:
+def _played(
+    source: Program, leaf: Program, kernel: Kernel | None, wanted: int, deadline: float, factors: Collection[int]
+) -> tuple[int, str, int]:
+    """Return at how many points all gave the same terms, and a refutation where there is one.
+
+    More points than ``wanted`` are tried as long as there are statements of the kernel that did not run at any; those
+    are left out at which none of these runs.  The last number says how many there are in the end.
+    """
+    done, terms = 0, Terms()
+    left = set() if kernel is None else statements_of(kernel)
+    for tried, point in enumerate(_points(source, wanted, factors)):
+        enough = done >= wanted and not (left and tried < MORE * wanted)
+        if enough or (2 * done >= wanted and terms.steps > MOST_TOGETHER) or time.monotonic() > deadline:
             break
-        terms = Terms()
         try:
             expected = play(source, point, terms)
         except (CannotPlayError, OutsideError):
             continue  # the source says nothing here that the leaf could fail to say
-        for backward in (False, True):
+        before = len(left)
+        for how, one in _ways(leaf, kernel, point, terms, left):
             try:
-                found = play(leaf, point, terms, backward=backward)
+                found = one()
             except OutsideError as error:
-                return done, f"refuted at {_shown(point)}: {error}"
+                return done, f"refuted at {_shown(point)}: {error}{how}", len(left)
             except CannotPlayError:
                 break
-            for cell in sorted({*expected, *found}):
-                before = initial(terms, cell)
-                if expected.get(cell, before) != found.get(cell, before):
-                    element = cell[0] + "".join(f"[{index}]" for index in cell[1])
-                    order = ", blocks and threads backwards" if backward else ""
-                    return done, f"refuted at {_shown(point)}: {element} is computed from other values{order}"
+            cell = next((cell for cell in sorted({*expected, *found}) if _differ(expected, found, cell, terms)), None)
+            if cell is not None:
+                element = cell[0] + "".join(f"[{index}]" for index in cell[1])
+                return done, f"refuted at {_shown(point)}: {element} is computed from other values{how}", len(left)
+            if done >= wanted and len(left) == before:
+                break
         else:
             done += bool(expected)  # where nothing runs, nothing is tested
-    return done, ""
+    return done, "", len(left)
+
+
+def _differ(expected: Mapping[Cell, Value], found: Mapping[Cell, Value], cell: Cell, terms: Terms) -> bool:
+    before = initial(terms, cell)
+    return expected.get(cell, before) != found.get(cell, before)
+
+
+def _ways(
+    leaf: Program, kernel: Kernel | None, point: Mapping[str, int], terms: Terms, left: set[int]
+) -> Iterator[tuple[str, Callable[[], dict[Cell, Value]]]]:
+    """Yield the ways in which a leaf and its kernel may run; statements that run in the kernel go from ``left``."""
+    if kernel is not None:
+        for manner in manners_of(kernel):
+            yield f", by the kernel{manner}", partial(play_kernel, kernel, leaf, point, terms, manner, left)
+    yield "", lambda: play(leaf, point, terms)
+    yield ", blocks and threads backwards", lambda: play(leaf, point, terms, backward=True)
 
 
 def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
-    """Yield small points of Start: program parameters from 1 to 4, or to what begins a second tile."""
+    """Yield small points of Start: program parameters from 1 to 4, or to what begins a second tile.
+
+    Where there are tiles, every other attempt has sizes of theirs, and every fourth one multiples of the largest.
+    """
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
     blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
     tiles = _in_tiles(sorted(blocks), factors)
     most = max([4, *(size for shape in tiles for size in shape.values())])
+    largest = max((factor for factor in factors if factor <= LARGEST_TILE), default=1)
     random = Random(2)
     found: list[dict[str, int]] = []
     for attempt in range(400 * wanted):
@@ -247,6 +318,8 @@ def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator
         if attempt % 2 and tiles:
             shape = tiles[attempt // 2 % len(tiles)]
             point |= {name: size for name, size in shape.items() if random.randint(0, 1)}
+            if attempt % 4 == 3:
+                point = {name: largest * (1 if name in blocks else random.randint(1, 6)) for name in names}
         full = dict(point)
         try:
             for symbol in facts.derived:
@@ -257,7 +330,7 @@ def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator
         if point not in found and all(constraint.holds(full) for constraint in facts.constraints):
             found.append(point)
             yield point
-            if len(found) == 3 * wanted:
+            if len(found) == 3 * MORE * wanted:
                 return
 
 

@@ -26,7 +26,7 @@ def test_every_leaf_of_the_examples_is_proved(path):
         assert found.keys() == {(leaf.id, leaf.own.number) for leaf in tree.leaves}
         for key, one in found.items():
             assert one.verdict is Verdict.YES, (tree.program.name, key, one.detail)
-            assert one.points == 2
+            assert one.points >= 2
             assert one.detail.startswith("proved for ")
 
 
@@ -257,13 +257,13 @@ def test_right_transformations_are_proved(name):
 def test_a_block_size_that_sizes_an_array_is_fixed_too():
     found = validate(SIZED, SIZED)
     assert found.verdict is Verdict.YES
-    assert found.detail == "proved for B=2; B=3; B=1 and all n"
+    assert found.detail == "proved for B=2; B=3; B=1 and all n; tested with terms at 6 points"
 
 
 def test_every_parameter_has_two_values_above_one():
     """A granularity of 1 shows little, and one number alone not whether it is squared or doubled."""
     found = validate(SMOOTH, SMOOTH)
-    assert found.detail == "proved for s=2, B=3; s=3, B=2; s=1, B=1 and all n"
+    assert found.detail.startswith("proved for s=2, B=3; s=3, B=2; s=1, B=1 and all n; ")
 
 
 CUBE = "int n, int m, int B, const float x[n * m * m], float y[n * m * m]"
@@ -282,7 +282,7 @@ def cube(index):
 def test_linearised_indices_split_into_rows_and_columns():
     found = validate(cube("(i * m + r) * m + c"), cube("i * m * m + r * m + c"))
     assert found.verdict is Verdict.YES, found.detail
-    assert found.detail.endswith("and all n, m")
+    assert "and all n, m; " in found.detail
     assert validate(cube("(i * m + r) * m + c"), cube("(i * m + c) * m + r"), points=0).verdict is Verdict.UNKNOWN
     assert validate(cube("(i * m + r) * m + c"), cube("(i * m + c) * m + r")).verdict is Verdict.NO
     assert "does not split" in validate(cube("(i * m + r) * m + c + 1"), cube("r"), points=0).detail

@@ -1,0 +1,173 @@
+"""Faults planted in the lowering of programs to kernels: playing the kernel with terms refutes each, without a compiler.
+
+A fault is a change of one place in the text of a module; the module's functions are replaced where they are used.
+"""
+
+import importlib
+import inspect
+import sys
+from types import ModuleType
+
+import pytest
+
+from comprehensive.optimize import optimize
+from comprehensive.verification.translation.played_kernel import Manner, play_kernel
+from comprehensive.verification.translation.played import OutsideError, Terms
+from comprehensive.verification.translation.translation import validate
+from metafork.algebra.prover import Verdict
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import Kernel
+from metafork.ir.messages.source import Source
+from metafork.ir.program import Barrier, If, IntConst, Var, binary
+from metafork.lowering.lowering import lower
+from tests.sampling import sampled
+
+UPDATED = """
+void update(int n, int B0, int B1, float a[n][n], const float r[n], const float c[n]) {
+  int down = (n + B0 - 1) / B0, across = (n + B1 - 1) / B1;
+  meta_schedule {
+    meta_for (int i = 0; i < down; i++)
+      meta_for (int j = 0; j < across; j++)
+        meta_for (int v = 0; v < B0; v++)
+          meta_for (int u = 0; u < B1; u++) {
+            int y = i * B0 + v, x = j * B1 + u;
+            if (y < n && x < n)
+              a[y][x] += r[y] * c[x];
+          }
+  }
+}
+"""
+JAMMED = """
+void jammed(int n, int m, int s, int B, const float a[n][m], const float b[m][s], float c[n][s]) {
+  int blocks = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < blocks; i++)
+      meta_for (int u = 0; u < B; u++)
+        for (int w = 0; w < s; w++)
+          for (int z = 0; z < m; z++)
+            c[i * B + u][w] += a[i * B + u][z] * b[z][w];
+  }
+}
+"""
+TILED = """
+void tiled(int n, int B, const float a[n][n], const float x[n], float y[n]) {
+  int d = n / B;
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < d; i++)
+      for (int t = 0; t < d; t++)
+        meta_for (int u = 0; u < B; u++)
+          for (int k = 0; k < B; k++)
+            y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
+  }
+}
+"""
+WITHOUT = """
+void without(int n, int B, float a[n][n], const float r[n], const float c[n], int k) {
+  int across = (n + B - 1) / B;
+  meta_schedule {
+    meta_for (int i = 0; i < n; i++)
+      meta_for (int j = 0; j < across; j++)
+        meta_for (int v = 0; v < 1; v++)
+          meta_for (int u = 0; u < B; u++) {
+            int x = j * B + u;
+            if (x < n && x != k)
+              a[i][x] = a[i][x] - r[i] * c[x];
+          }
+  }
+}
+"""
+CHAIN = """
+void chain(int n, int m, int s, int B, const float a[n][m], float c[n][s + 1]) {
+  int blocks = n / B;
+  meta_schedule {
+    meta_for (int i = 0; i < blocks; i++)
+      meta_for (int u = 0; u < B; u++)
+        for (int w = 0; w < s; w++)
+          for (int z = 0; z < m; z++)
+            c[i * B + u][w + 1] += a[i * B + u][z] * c[i * B + u][w];
+  }
+}
+"""
+COLUMNS = """
+void columns(int m, int n, int B, const float a[m][n], const float x[m], float y[n]) {
+  int blocks = n / B;
+  meta_schedule {
+    meta_for (int j = 0; j < blocks; j++)
+      meta_for (int u = 0; u < B; u++)
+        for (int i = 0; i < m; i++)
+          y[j * B + u] += a[i][j * B + u] * x[i];
+  }
+}
+"""
+
+FAULTS = [
+    ("a row that is the one before", UPDATED, "coarsening", "first, IntConst(more))", "first, IntConst(more - 1))"),
+    ("rows behind the last", UPDATED, "coarsening", 'insert(0, binary("<=", after, loop.extent))', "count(0)"),
+    ("rows that no thread runs", UPDATED, "coarsening", 'after = Var(loop.var, INT), binary("+", first, IntConst(count))',
+     'after = Var(loop.var, INT), binary("+", first, IntConst(count - 1))'),
+    ("a condition of rows forgotten", UPDATED, "coarsening", "(If(every(tests), side, each),) if tests else side", "side"),
+    ("columns in another stride", UPDATED, "columns", "extent, IntConst(columns.count - 1)), IntConst(columns.count)",
+     "extent, IntConst(columns.count)), IntConst(columns.count)"),
+    ("vectors that begin anywhere", UPDATED, "columns", "for name, multiple in side.divided.items()]", "for name, multiple in ()]"),
+    ("a predicate missing in the columns left over", WITHOUT, "masks", "alone = tuple(If(test, (", "alone = tuple(If(tests[0], ("),
+    ("what four iterations leave over, twice", COLUMNS, "ahead", "init=replace(init, value=even)", "init=replace(init, value=IntConst(0))"),
+    ("the next iteration in place of this one", JAMMED, "jam", "variable, IntConst(number))", "variable, IntConst(number + 1))"),
+    ("what jammed iterations leave over", JAMMED, "jam", "return (main, replace(loop, init=replace(init, value=even)))", "return (main,)"),
+    ("a dependence between jammed iterations", CHAIN, "jam", "if len(places) == 1 and is_mixed_radix(index, digits, prover):", "if True:"),
+    ("registers that never come back", TILED, "path", "for stmt in code.epilogue(self._copy_site())]", "for stmt in ()]"),
+    ("registers that are fetched from nowhere", TILED, "private", 'Assign(own, "", outside) if into_registers', 'Assign(own, "", own) if into_registers'),
+    ("no barrier behind a copy", TILED, "path", "return [Barrier()]", "return []"),
+    ("a tile without its last element", TILED, "copies.window_copies", "walk = Walk(prefix, counters, extents, site",
+     "walk = Walk(prefix, counters, tuple(one - 1 for one in extents), site"),
+]  # fmt: skip
+"""What is wrong, with which program it shows, and the text in a module of the lowering that another one replaces."""
+
+
+def leaves(text):
+    """Return the program, and the programs of all variants but instances."""
+    (tree,) = optimize(Source("test.mf", text), static="none").schedules
+    return tree.program, [one.version.program for leaf in tree.leaves for one in leaf.variants]
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Replace a text in a module of the lowering, and its functions and classes wherever they are used."""
+
+    def plant(name, right, wrong):
+        module = importlib.import_module(f"metafork.lowering.{name}")
+        text = inspect.getsource(module)
+        assert text.count(right) == 1
+        faulty = ModuleType(module.__name__)
+        exec(compile(text.replace(right, wrong), module.__file__, "exec"), faulty.__dict__)
+        for used in [one for key, one in sys.modules.items() if key.startswith("metafork.lowering")]:
+            for key, value in list(vars(used).items()):
+                if getattr(value, "__module__", "") == module.__name__ and hasattr(faulty, key):
+                    monkeypatch.setattr(used, key, getattr(faulty, key))
+
+    return plant
+
+
+def refutations(text):
+    """Return what is said of the kernels of a program that are refuted."""
+    source, programs = leaves(text)
+    found = [validate(source, one, lower(one, one.name), shapes=0) for one in programs]
+    return [one.detail for one in found if one.verdict is Verdict.NO]
+
+
+@pytest.mark.parametrize(
+    "text", sampled({one[1].split("(")[0].split()[-1]: one[1] for one in FAULTS}, {"columns", "tiled"})
+)
+def test_kernels_are_right_before(text):
+    assert not refutations(text)
+
+
+QUICK = {"rows that no thread runs", "a predicate missing in the columns left over", "no barrier behind a copy",
+         "what four iterations leave over, twice", "registers that never come back"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "module", "right", "wrong"), sampled({one[0]: one[1:] for one in FAULTS}, QUICK))
+def test_a_fault_is_refuted(text, module, right, wrong, planted):
+    planted(module, right, wrong)
+    found = refutations(text)
+    assert found
+    assert all("by the kernel" in one for one in found)
