@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
@@ -32,4 +34,6 @@ class _Checked:
                 check_program(result.version.program)
             except InvariantError as error:
                 raise InvariantError(f"{self._strategy.name} made a wrong program: {error}") from error
+            if result.otherwise is not None:
+                return replace(result, otherwise=checked(result.otherwise))
         return result

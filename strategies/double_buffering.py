@@ -34,7 +34,6 @@ class DoubleBuffering(Strategy, frozen=True):
     name: str = "double_buffering"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
-    needs: ClassVar[tuple[Need[Version], ...]] = (Need(SHARED_MEMORY, 1),)
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose copies run a step ahead, or why none may."""
@@ -54,7 +53,9 @@ class DoubleBuffering(Strategy, frozen=True):
             return NotApplied("; ".join(others) or "nothing is in shared memory")
         note = f"the next windows of {', '.join(ahead)} are copied while a block uses these, into two buffers in turn"
         note = "; ".join([note, *others])
-        return Applied(replace(version, program=staged), note, Effect("copies a step ahead"))
+        return Applied(
+            replace(version, program=staged), note, Effect("copies a step ahead"), needs=(Need(SHARED_MEMORY, 1),)
+        )
 
 
 STRATEGY = DoubleBuffering()

@@ -57,16 +57,27 @@ class Effect(Struct, frozen=True):
         return f"{self.what} ({self.detail})" if self.detail else self.what
 
 
+class Need(Struct, Generic[V], frozen=True):
+    """A counter that must be so large on a version for it to pay: at least a number, or the threads of a warp."""
+
+    counter: CounterOf[V]
+    least: int | Literal["warp_size"]
+
+
 class Applied(Struct, frozen=True):
     """The new version, and one sentence for the report that says what was done and by what proof.
 
-    ``effect`` names leaves (by default the strategy's name does); ``remarks`` are for ``metafork explain``.
+    ``effect`` names leaves (by default the strategy's name does); ``remarks`` are for ``metafork explain``.  Of a
+    variant, ``needs`` are what must be there for it to pay; where it is not, the strategy ``otherwise`` takes the place
+    of the one that was applied.
     """
 
     version: Version
     note: str
     effect: Effect | None = None
     remarks: tuple[Remark, ...] = ()
+    needs: tuple[Need[Version], ...] = ()
+    otherwise: Strategy | None = None
 
 
 class NotApplied(Struct, frozen=True):
@@ -92,13 +103,6 @@ class Sign(Struct, frozen=True):
     denies: str = ""
 
 
-class Need(Struct, Generic[V], frozen=True):
-    """A counter that must be so large on a version for it to pay: at least a number, or the threads of a warp."""
-
-    counter: CounterOf[V]
-    least: int | Literal["warp_size"]
-
-
 class AppliedOf(Protocol[V_co]):
     """``Applied`` for any kind of version."""
 
@@ -117,6 +121,16 @@ class AppliedOf(Protocol[V_co]):
         """What the version is like now."""
         ...
 
+    @property
+    def needs(self) -> tuple[Need[Any], ...]:
+        """What must be there for a variant to pay."""
+        ...
+
+    @property
+    def otherwise(self) -> StrategyOf[Any] | None:
+        """The strategy that is tried where that is not there."""
+        ...
+
 
 class StrategyOf(Struct, Generic[V], frozen=True):
     """A strategy for any kind of version: for programs it is ``Strategy``.
@@ -126,7 +140,6 @@ class StrategyOf(Struct, Generic[V], frozen=True):
     - ``on_ir``: it works on the LLVM IR (and so is appended to lambda) rather than on the program.
     - ``at_leaf``: it is also applied at a finished leaf (``cse``), where it worsens no counter.
     - ``proposes``: it worsens counters, and makes variants of a finished leaf.
-    - ``needs``: what must be there for its variants to pay; where it is not, the next one does without the strategy.
     - ``by_choice``: it may make a cheaper kernel where no limit asks for it: it is then tried before, by cost.
     - ``caches``: it puts arrays into shared memory: it is not tried where a ``cache`` clause says which are.
     - ``sign``: its abbreviations in traces.
@@ -137,7 +150,6 @@ class StrategyOf(Struct, Generic[V], frozen=True):
     on_ir: ClassVar[bool] = False
     at_leaf: ClassVar[bool] = False
     proposes: ClassVar[bool] = False
-    needs: ClassVar[tuple[Need[Any], ...]] = ()
     by_choice: ClassVar[bool] = False
     caches: ClassVar[bool] = False
     sign: ClassVar[Sign] = Sign()

@@ -31,7 +31,7 @@ from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Strategy
+from strategies.strategy import Applied, NotApplied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -177,8 +177,8 @@ class InstanceMaker:
         names = list(decided)
         for strategy in self.strategies:
             if (strategy.at_leaf or strategy.proposes) and not strategy.on_ir and strategy.name not in decided:
-                applied = self.analyses.of(strategy.apply, version)
-                if isinstance(applied, Applied) and self._pays(strategy, applied.version, values):
+                applied = self._applied(strategy, version, values)
+                if applied is not None:
                     version = applied.version
                     names.append(strategy.name)
         # Where fewer results at a time are in shared memory than there are, the dynamic program takes less of it.
@@ -191,10 +191,21 @@ class InstanceMaker:
         value = SHARED_MEMORY.evaluate(version, self.analyses)
         return ZERO if isinstance(value, NotKnown) else placed(value.numerator, value.derived, values)
 
-    def _pays(self, strategy: Strategy, version: Version, values: Mapping[str, int]) -> bool:
-        """Say whether no counter is less at these values than a strategy asks for, as far as that is a number."""
-        for need in strategy.needs:
-            value = need.counter.evaluate(version, self.analyses)
+    def _applied(self, strategy: Strategy | None, version: Version, values: Mapping[str, int]) -> Applied | None:
+        """Return what a strategy, or what it has otherwise, makes of a version that pays at these values."""
+        while strategy is not None:
+            applied = self.analyses.of(strategy.apply, version)
+            if isinstance(applied, NotApplied):
+                return None
+            if self._pays(applied, values):
+                return applied
+            strategy = applied.otherwise
+        return None
+
+    def _pays(self, applied: Applied, values: Mapping[str, int]) -> bool:
+        """Say whether no counter is less at these values than is needed, as far as that is a number."""
+        for need in applied.needs:
+            value = need.counter.evaluate(applied.version, self.analyses)
             if isinstance(value, NotKnown):
                 continue
             least = self.analyses.hardware.warp_size if need.least == "warp_size" else need.least

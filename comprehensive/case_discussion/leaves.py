@@ -21,7 +21,7 @@ from evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied, StrategyOf, V
+from strategies.strategy import AppliedOf, Effect, Need, NotApplied, StrategyOf, V
 
 MOST_PROPOSALS = 4
 """Most versions that go before that of a leaf."""
@@ -81,9 +81,10 @@ class Leaves(Generic[V]):
         return quintuple
 
     def _proposals(self, finished: Quintuple[V]) -> tuple[Proposal[V], ...]:
-        """Return what may go before a finished version: with all strategies that apply, then without some of them.
+        """Return what may go before a finished version: with all strategies that apply, then with less of them.
 
-        Those are left out, one at a time, that need something; the list ends with one that has no limits.
+        What needs something gives way, one at a time, to what its strategy has otherwise; the list ends with a version
+        that has no limits.
         """
         found: list[Proposal[V]] = []
         waiting = [finished.remaining]
@@ -91,12 +92,21 @@ class Leaves(Generic[V]):
             remaining = waiting.pop(0)
             # Where registers are to be had, others that were too dear may come with them.
             to_come = [one for one in remaining if one.name not in finished.applied and (one.at_leaf or one.proposes)]
-            dearer = self._extended(finished, to_come)
-            proposing = [one for one in to_come if one.proposes and one.name in dearer.applied]
-            waiting += [tuple(other for other in remaining if other is not one) for one in proposing[::-1] if one.needs]
+            dearer, proposing = finished, list[tuple[StrategyOf[V], AppliedOf[V]]]()
+            for strategy in to_come:
+                extended = self._extended(dearer, [strategy])
+                applied = self.measured.apply(strategy, dearer.version)
+                if strategy.proposes and extended is not dearer and not isinstance(applied, NotApplied):
+                    proposing.append((strategy, applied[1]))
+                dearer = extended
+            for strategy, made in reversed(proposing):
+                if made.needs:
+                    instead = () if made.otherwise is None else (made.otherwise,)
+                    at = remaining.index(strategy)
+                    waiting.append((*remaining[:at], *instead, *remaining[at + 1 :]))
             if not proposing or any(one.version is dearer.version for one in found):
                 continue
-            limits = self._limits(finished, dearer, proposing)
+            limits = self._limits(finished, dearer, [need for _, made in proposing for need in made.needs])
             if limits is None:
                 continue
             found.append(Proposal(dearer.version, dearer.applied, dearer.effects, self._values(dearer), limits))
@@ -104,11 +114,8 @@ class Leaves(Generic[V]):
                 break
         return tuple(found)
 
-    def _limits(
-        self, finished: Quintuple[V], dearer: Quintuple[V], proposing: Sequence[StrategyOf[V]]
-    ) -> System | None:
+    def _limits(self, finished: Quintuple[V], dearer: Quintuple[V], needs: Sequence[Need[V]]) -> System | None:
         """Return what must hold beside a path's system for a version to run and to pay; ``None``: it never does."""
-        needs = [need for strategy in proposing for need in strategy.needs]
         asked: list[tuple[CounterOf[V], int | None]] = [
             (need.counter, self._warp_size if need.least == "warp_size" else need.least) for need in needs
         ]
@@ -197,7 +204,7 @@ class Leaves(Generic[V]):
         if isinstance(applied, NotApplied):
             self._note(strategy.name, f"not applied {where}: {applied.reason}")
             return applied
-        version, note, effect = applied
+        version, made = applied
         if version is quintuple.version:
             self._note(strategy.name, f"not applied {where}: it changes nothing there")
             return NotApplied("it changes nothing")
@@ -207,13 +214,13 @@ class Leaves(Generic[V]):
             if reason:
                 self._note(strategy.name, f"not applied {where}: {counter.name} is not known afterwards: {reason}")
                 return NotApplied(f"{counter.name} is not known afterwards: {reason}")
-        self._note(strategy.name, f"applied {where}: {note}")
+        self._note(strategy.name, f"applied {where}: {made.note}")
         return replace(
             quintuple,
             version=version,
             remaining=tuple(other for other in quintuple.remaining if other is not strategy),
             applied=(*quintuple.applied, strategy.name),
-            effects=(*quintuple.effects, effect),
+            effects=(*quintuple.effects, made.effect or Effect(strategy.name)),
         )
 
     def _branch(self, quintuple: Quintuple[V], condition: Constraint) -> Consistency:

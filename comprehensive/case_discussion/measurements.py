@@ -20,7 +20,7 @@ from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_mo
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import AppliedOf, Effect, NotApplied, StrategyOf, V
+from strategies.strategy import AppliedOf, NotApplied, StrategyOf, V
 
 OUT_OF_TIME = "the time limit was reached before it was done"
 
@@ -49,7 +49,7 @@ class Measurements(Generic[V]):
         # A version is a whole program: it is hashed once, and then known by the identity of the one kept here.
         self._versions: dict[V, V] = {}
         self._values: dict[tuple[str, int], CounterValue | NotKnown] = {}
-        self._applications: dict[tuple[str, int], tuple[V, str, Effect] | NotApplied] = {}
+        self._applications: dict[tuple[StrategyOf[V], int], tuple[V, AppliedOf[V]] | NotApplied] = {}
         self._names: dict[tuple[str, tuple[Polynomial, ...]], str] = {
             (symbol.kind, symbol.operands): symbol.name for symbol in start.derived
         }
@@ -124,9 +124,9 @@ class Measurements(Generic[V]):
         """Return the one object that stands for this version from now on."""
         return self._versions.setdefault(version, version)
 
-    def apply(self, strategy: StrategyOf[V], version: V) -> tuple[V, str, Effect] | NotApplied:
-        """Apply a strategy, once for each kept version; return the new version, kept, the note and the effect."""
-        key = (strategy.name, id(version))
+    def apply(self, strategy: StrategyOf[V], version: V) -> tuple[V, AppliedOf[V]] | NotApplied:
+        """Apply a strategy, once for each kept version; return the new version, kept, and what was done."""
+        key = (strategy, id(version))
         if key not in self._applications:
             assert self._versions.get(version) is version, "only versions that were kept are transformed"
             self._statistics.applications += 1
@@ -137,9 +137,7 @@ class Measurements(Generic[V]):
             except OutOfTimeError:
                 self.interrupted = True
             self._applications[key] = (
-                applied
-                if isinstance(applied, NotApplied)
-                else (self.keep(applied.version), applied.note, applied.effect or Effect(strategy.name))
+                applied if isinstance(applied, NotApplied) else (self.keep(applied.version), applied)
             )
         return self._applications[key]
 

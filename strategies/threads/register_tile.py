@@ -1,75 +1,281 @@
-"""register_tile: several results of a thread at a time, so that each operand that is loaded serves all of them.
+"""register_tile: several results per thread, of one to three directions, so that what is loaded serves all of them.
 
-``before --> after``::
+``before --> after``, for 8 rows of 4 columns::
 
-    for (int w = 0; w < s; w++) {              for (int w = 0; w < s / 4 * 4; w += 4) {
-      float t = c[p][w];                         float t = c[p][w];  ...  float t_4 = c[p][w + 3];
-      for (int z = 0; z < K; z++)                for (int z = 0; z < K; z++) {
-        t += a[p][z] * b[z][w];        -->         t += a[p][z] * b[z][w];  ...  t_4 += a[p][z] * b[z][w + 3];
-      c[p][w] = t;                               }
-    }                                            ...
+    meta_for (int v = 0; v < B0; v++)              meta_for (int t = 0; t < (B0 + 7) / 8; t++)
+      meta_for (int u = 0; u < B1; u++)     -->      meta_for (int q = 0; q < (B1 + 3) / 4; q++)
+        S(v, u);                                       for (int v = 8 * t; v < B0 && v < 8 * t + 8; v++)
+                                                         for (int u = 4 * q; u < B1 && u < 4 * q + 4; u++)
+                                                           S(v, u);
 
-Unroll and jam: ``metafork.lowering.jam`` does it and says what is proved.  Loops in which loops inside load what does
-not depend on them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the
-program's mapping.  It spends registers to save loads: a leaf that it applies to is split in two, with it where the
-registers that it takes are there, and without.  Instances for values of parameters have it always, since they run only
-where they fit as compiled.
+Legal always, by what ``meta_for`` promises; ``metafork.lowering.columns`` and ``metafork.lowering.coarsening`` say how
+it is done.  Shapes are tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
+
+- *rows of columns*, columns being neighbours in x: where these share loads (a row's factor, an element of a vector, the
+  columns of a stencil) and their own elements lie side by side, so that those of a thread are one access of 16 bytes.
+  A warp then has no more requests than with one result per thread, and asks for no more sectors
+  (``metafork.lowering.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
+  a multiple instead, if that computes the same (``strategies.loops.aligned_start``).
+- first of all with *twice the rows*, where a result then takes fewer sectors (``strategies.threads.sectors``): a
+  stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
+- *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
+  more than one.
+- *rows*: neighbouring iterations of the outer thread loop that share the most loads.  Where these come from shared
+  memory, in a loop of the thread (a tile of a matrix), fewer rows, so that what a thread keeps of all of them across a
+  block-level loop still has registers; a stencil's tile, of which a thread reads each element once, leaves threads as
+  they are.
+
+Arrays of a block's own, structures in shared memory, and elements kept in registers without a tile leave threads as
+they are.  With a tile, or with elements in registers, there are rows alone: the threads that share a window save loads.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
 from typing import ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from evaluators.counter import NotKnown
+from evaluators.registers_per_thread import registers
+from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import phases
-from metafork.ir.kernel import Space
-from metafork.ir.program import For, Program, Version, walk_statements
+from metafork.ir.invariants import has_columns, is_coarsenable
+from metafork.ir.kernel import Kernel
+from metafork.ir.program import Program, Version
+from metafork.ir.rewriting import private_arrays
+from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from strategies.loops.aligned_start import with_aligned_start
+from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from strategies.threads.needs import FULL_WARP
+from strategies.threads.sharing import MANY, iterations, loads_per_result, rows_that_share, saved_loads
+
+COLUMNS = (4, 2)
+"""How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
+ROWS, PLANES = 8, (8, 4)
+"""Rows without columns, and planes with rows of each."""
+OF_TILES = (4, 2)
+"""How many rows are tried where the loads that they share come from shared memory."""
+WORTH = Fraction(9, 10)
+"""What loads, or their sectors, have to fall to for the registers of more results to pay."""
+MOST_REGISTERS = 168
+"""With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
 
 class RegisterTile(Strategy, frozen=True):
-    """Run ``most`` iterations of a loop together where that shares loads; no counter counts those in shared memory."""
+    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``."""
 
     name: str = "register_tile"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
-    most: int = 4
+    results: int = 32
+    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows")
 
     def __post_init__(self) -> None:
-        if not 2 <= self.most <= 16:
-            raise ValueError(f"most is from 2 to 16, not {self.most}")
+        if not 8 <= self.results <= 64:
+            raise ValueError(f"results is from 8 to 64, not {self.results}")
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
-        """Return the version with jammed loops, or that there is none to jam."""
+        """Return the version with fewer threads that do more, or why there is none."""
         program = version.program
         if version.ir_strategies:
             return NotApplied("registers are short: the leaf is PTX")
-        if program.mapping.jammed is not None:
-            return NotApplied("loops run several iterations together already")
-        tiled = program.mapped(jammed=self.most)
+        if program.mapping.several_results or program.mapping.striding is not None:
+            return NotApplied("a thread runs several iterations of thread loops already")
         try:
-            if not _may_share(program, analyses) or _code(tiled, analyses) == _code(program, analyses):
-                return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
-        except CannotLowerError as reason:
+            memory = block_memory(program, analyses)
+        except UnknownSizeError as reason:
             return NotApplied(str(reason))
-        note = f"{self.most} iterations of a loop run together, and share what loops in it load"
-        return Applied(Version(tiled, version.ir_strategies), note, Effect("register tiles"))
+        if any(path.structures or path.block_arrays for path in memory.paths):
+            return NotApplied("threads share what the block keeps")
+        if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
+            return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
+        reasons: list[str] = []
+        for number, kind in enumerate(self.shapes, 1):
+            shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
+            if isinstance(shape, _Shape):
+                effect = Effect(f"{' x '.join(map(str, shape.counts))} results per thread")
+                smaller = replace(self, shapes=self.shapes[number:]) if self.shapes[number:] else None
+                tiled = replace(version, program=shape.program)
+                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=shape.needs, otherwise=smaller)
+            reasons.append(shape)
+        return NotApplied("; ".join(dict.fromkeys(reasons)))
 
 
-def _may_share(program: Program, analyses: Analyses) -> bool:
-    """Say whether there is a loop in a loop of a thread, or shared memory, of which several elements are read at once.
+class _Tiled(Struct, frozen=True):
+    """A version that may get tiles of up to so many results, and the memory of its blocks as it is."""
 
-    Without either the kernel with jammed loops is the kernel, and need not be made.
-    """
-    loops = (loop for phase in phases(program) for loop in walk_statements(phase.body) if isinstance(loop, For))
-    if any(isinstance(inner, For) for loop in loops for inner in walk_statements(loop.body)):
-        return True
-    return any(memory.space is Space.SHARED for memory in lower(program, program.name, analyses).memories)
+    version: Version
+    memory: BlockMemory
+    results: int
+    analyses: Analyses
+
+    @property
+    def program(self) -> Program:
+        """The program as it is."""
+        return self.version.program
+
+    @property
+    def keeps(self) -> bool:
+        """Whether a block keeps something in shared memory, or a thread across a block-level loop."""
+        return any(path.windows or path.private for path in self.memory.paths)
 
 
-def _code(program: Program, analyses: Analyses) -> object:
-    return lower(program, program.name, analyses).body
+class _Shape(Struct, frozen=True):
+    """A program whose threads have several results: how many in each direction, and what is said of them."""
+
+    program: Program
+    counts: tuple[int, ...]
+    note: str
+    needs: tuple[Need[Version], ...] = (FULL_WARP,)
+
+
+KEEPS = "threads share what the block keeps, or keep elements across a block-level loop"
+APART = "what neighbours in x access does not lie side by side in vectors"
+
+
+def _taller(tiled: _Tiled) -> _Shape | str:
+    """Return columns with twice the rows, where a result then takes fewer sectors."""
+    program, analyses = tiled.program, tiled.analyses
+    if not any(is_coarsenable(program, loop) for loop in range(len(program.grid))):
+        return "there are no rows"
+    shorter = _columns(tiled)
+    if isinstance(shorter, str):
+        return shorter
+    mapping = shorter.program.mapping
+    if mapping.coarsened is None or mapping.columns is None:
+        return "rows of columns share no loads"
+    (loop, few), columns = mapping.coarsened, mapping.columns
+    rows = 2 * few
+    if rows > iterations(program, loop):
+        return f"there are fewer than {rows} rows"
+    plain, more = (registers(Version(one), analyses) for one in (program, shorter.program))
+    if isinstance(plain, NotKnown) or isinstance(more, NotKnown):
+        return "how many registers a thread takes is not known"
+    if 2 * more - plain > MOST_REGISTERS:
+        return f"{rows} rows of {columns} columns would take some {2 * more - plain} registers per thread"
+    from strategies.threads.sectors import sectors_of_loads  # few columns get this far
+
+    before, after = (sectors_of_loads(tiled.memory, loop, count, columns) for count in (few, rows))
+    if after > before * WORTH:
+        return f"{rows} rows of {columns} columns load hardly less than {few}"
+    mapped = shorter.program.mapped(columns=columns, coarsened=(loop, rows))
+    kernel = _kernel(mapped, analyses)
+    if isinstance(kernel, str):
+        return kernel
+    if not kernel.aligned:
+        return APART
+    saved = f"loads take {float(after):.4g} sectors per result instead of {float(before):.4g}"
+    note = (
+        f"{columns} neighbouring iterations of the innermost thread loop and {rows} of thread loop {loop}, in vectors"
+    )
+    return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(WHOLE_ROWS, 1)))
+
+
+def _columns(tiled: _Tiled) -> _Shape | str:
+    """Return columns of the innermost thread loop in vectors, with rows where these share loads."""
+    program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
+    if tiled.keeps:
+        return KEEPS
+    if not has_columns(program):
+        return "innermost thread loops do not all count int"
+    if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
+        return "neighbouring iterations of the innermost thread loop share no loads"
+    loop = rows_that_share(program, memory)
+    for begins in (program, analyses.of(_from_multiples, program)):
+        if begins is None:
+            break
+        for columns in (one for one in COLUMNS if one <= iterations(program, -1)):
+            rows = min(tiled.results // 2 // columns, MANY if loop is None else iterations(program, loop))
+            several = None if loop is None or rows == 1 else (loop, rows)
+            mapped = begins.mapped(columns=columns, coarsened=several)
+            kernel = _kernel(mapped, analyses)
+            if isinstance(kernel, str):
+                return kernel
+            if kernel.aligned:
+                note = f"{columns} neighbouring iterations of the innermost thread loop"
+                note += "" if several is None else f" and {rows} of thread loop {loop}"
+                note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
+                return _Shape(mapped, (columns,) if several is None else (rows, columns), note)
+    return APART
+
+
+def _planes(tiled: _Tiled) -> _Shape | str:
+    """Return rows of several planes, where both together load less than planes alone."""
+    program, memory = tiled.program, tiled.memory
+    if tiled.keeps:
+        return KEEPS
+    saved = {
+        loop: saved_loads(program, memory, loop) for loop in range(len(program.grid)) if is_coarsenable(program, loop)
+    }
+    sharing = sorted((loop for loop in saved if saved[loop]), key=lambda loop: -saved[loop])
+    if len(sharing) < 2:
+        return "no two thread loops but the innermost share loads in neighbouring iterations"
+    first, second = sharing[:2]
+    planes, rows = (min(count, iterations(program, loop)) for count, loop in zip(PLANES, (first, second), strict=True))
+    alone = loads_per_result(program, memory, {first: planes})
+    together = loads_per_result(program, memory, {first: planes, second: rows})
+    if together > alone * WORTH:
+        return "rows of several planes load hardly less than planes of one row"
+    mapped = program.mapped(coarsened=(first, planes), crossed=(second, rows))
+    kernel = _kernel(mapped, tiled.analyses)
+    if isinstance(kernel, str):
+        return kernel
+    note = f"{planes} neighbouring iterations of thread loop {first} with {rows} of thread loop {second} each"
+    return _Shape(
+        mapped, (planes, rows), f"{note}: {float(together):.4g} loads per result instead of {float(alone):.4g}"
+    )
+
+
+def _rows(tiled: _Tiled) -> _Shape | str:
+    """Return rows of the outer thread loop whose iterations share the most loads."""
+    program, memory = tiled.program, tiled.memory
+    tiles = any(path.windows for path in memory.paths)
+    if not tiles and tiled.keeps:
+        return "a thread keeps elements in registers across a block-level loop, and no tile is shared"
+    best = rows_that_share(program, memory, in_loops=tiles)
+    if best is None:
+        where = " in a loop of a thread" if tiles else ""
+        return f"neighbouring iterations of thread loops but the innermost share no loads{where}"
+    most = min(ROWS, iterations(program, best))
+    for count in [rows for rows in OF_TILES if rows <= most] if tiles else [most]:
+        mapped = program.mapped(coarsened=(best, count))
+        kernel = _kernel(mapped, tiled.analyses)
+        if isinstance(kernel, str):
+            return kernel
+        if _in_registers(block_memory(mapped, tiled.analyses)) == _in_registers(memory):
+            return _Shape(mapped, (count,), f"{count} neighbouring iterations of thread loop {best}, which share loads")
+    return "what a thread keeps across a block-level loop has no registers for several iterations"
+
+
+SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
+    "taller": _taller,
+    "columns": _columns,
+    "planes": _planes,
+    "rows": _rows,
+}
+"""From the largest on; each gives its shape, or why there is none."""
+
+
+def _kernel(program: Program, analyses: Analyses) -> Kernel | str:
+    try:
+        return lower(program, program.name, analyses)
+    except CannotLowerError as reason:
+        return str(reason)
+
+
+def _from_multiples(program: Program, analyses: Analyses) -> Program | None:
+    return with_aligned_start(program, COLUMNS[0], analyses.facts(program))
+
+
+def _in_registers(memory: BlockMemory) -> list[set[str]]:
+    """Return the arrays of which a thread keeps elements across a block-level loop, by path."""
+    return [{window.array.name for window in path.private} for path in memory.paths]
 
 
 STRATEGY = RegisterTile()

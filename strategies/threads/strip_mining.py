@@ -27,8 +27,8 @@ Legal always: every thread does what it did, in the same order, and more barrier
 come to them, since the ends of the loop are the same for all; no array that goes through shared memory is written.  It
 is done where everything that another iteration of the loop finds elsewhere is the same element for all threads (other
 bodies, the terms of a transform), and has some ``work`` for each of these: what neighbours read of their own in each
-iteration, and short sums, are served by ``thread_columns``, whose threads share a load between results.  A leaf that it
-applies to is split in two, with it where a block fills a warp and shared memory and registers are there, and without.
+iteration, and short sums, are served by the columns of ``register_tile``, whose threads share a load between results.
+It makes a variant of a leaf, for where a block fills a warp and shared memory and registers are there.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ from metafork.ir.rewriting import (
 )
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
-from strategies.strategy import Applied, Effect, Need, NotApplied, Remark, Strategy
+from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP
 
 Body = tuple[Stmt, ...]
@@ -101,7 +101,6 @@ class StripMining(Strategy, frozen=True):
     name: str = "strip_mining"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
-    needs: ClassVar[tuple[Need[Version], ...]] = (FULL_WARP,)
     caches: ClassVar[bool] = True
     work: int = 4
 
@@ -144,7 +143,7 @@ class StripMining(Strategy, frozen=True):
         names, arrays = " and ".join(found), ", ".join(mined.mapping.cached)
         note = f"a block walks the loop over {names} in strips, of which {arrays} go through shared memory"
         effect, remarks = Effect(f"loop over {names} in strips"), tuple(_remarks(program, found))
-        return Applied(replace(version, program=mined), note, effect, remarks)
+        return Applied(replace(version, program=mined), note, effect, remarks, (FULL_WARP,))
 
     def _too_little_work(self, loops: Sequence[For], mined: Program) -> str | None:
         elements, operations = set[Element](), 0

@@ -274,7 +274,7 @@ def no_code(*_):
     ],
 )
 def test_a_variant_without_code_is_left_out_and_its_leaf_stays(monkeypatch, fault, said):
-    result = optimize(ROWS, counters=["threads_per_block"], strategies=["thread_coarsening"])
+    result = optimize(ROWS, counters=["threads_per_block"], strategies=["register_tile"])
     assert [len(leaf.variants) for leaf in result.schedules[0].leaves] == [2]
     code_of = cuda.leaf_code
     monkeypatch.setattr(

@@ -82,7 +82,7 @@ def test_blocks_are_a_warp_at_least():
     # Several results per thread pay where a block still fills a warp.
     for machine, floor in (("gfx1100", 32), ("gfx90a", 64)):
         tree = optimize(ROWS, machine=machine, counters=["threads_per_block", "registers_per_thread"]).schedules[0]
-        dearer = [one for leaf in tree.leaves for one in leaf.variants if "thread_coarsening" in one.strategies]
+        dearer = [one for leaf in tree.leaves for one in leaf.variants if "register_tile" in one.strategies]
         assert dearer
         assert all(any(str(floor) in str(limit) for limit in one.limits) for one in dearer)
 

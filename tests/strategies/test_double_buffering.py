@@ -111,7 +111,7 @@ def test_instances_take_no_more_memory_than_the_variant_that_would_run(room, sta
 
 
 def test_register_tiles_stay_where_two_buffers_have_no_room():
-    strategies = ("scalar_replacement", "register_tile", "caching", "double_buffering")
+    strategies = ("scalar_replacement", "unroll_and_jam", "caching", "double_buffering")
     counters = ("registers_per_thread", "shared_memory")
     (tree,) = optimize(EXAMPLE, counters=counters, strategies=strategies, machine="all").schedules
     leaf = next(leaf for leaf in tree.leaves if leaf.version.program.mapping.cached)

@@ -13,7 +13,6 @@ from metafork.lowering.lowering import lower
 from strategies.granularity_groups import STRATEGY, GranularityGroups
 from strategies.strategy import Applied, NotApplied
 from strategies.threads.register_tile import STRATEGY as REGISTER_TILE
-from strategies.threads.thread_coarsening import STRATEGY as THREAD_COARSENING
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import MATMUL, program
 
@@ -51,7 +50,7 @@ def applied(source, strategy=STRATEGY):
 
 
 def with_tiles(version):
-    for strategy in (THREAD_COARSENING, REGISTER_TILE):
+    for strategy in (REGISTER_TILE, REGISTER_TILE):
         result = strategy.apply(version, Analyses())
         version = result.version if isinstance(result, Applied) else version
     return version

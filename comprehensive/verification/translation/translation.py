@@ -303,7 +303,7 @@ def _ways(
 def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
     """Yield small points of Start: program parameters from 1 to 4, or to what begins a second tile.
 
-    Where there are tiles, every other attempt has sizes of theirs, and every fourth one multiples of the largest.
+    Where there are tiles, every other attempt has sizes of theirs, and every eighth one multiples of the largest.
     """
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
@@ -318,7 +318,7 @@ def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator
         if attempt % 2 and tiles:
             shape = tiles[attempt // 2 % len(tiles)]
             point |= {name: size for name, size in shape.items() if random.randint(0, 1)}
-            if attempt % 4 == 3:
+            if attempt % 8 == 7:
                 point = {name: largest * (1 if name in blocks else random.randint(1, 6)) for name in names}
         full = dict(point)
         try:

@@ -39,6 +39,8 @@ class Result:
     version: Version
     note: str = "made up"
     effect: Effect | None = None
+    needs: tuple[Need, ...] = ()
+    otherwise: None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class MadeStrategy:
         reason = self.refuses(version)
         if reason:
             return NotApplied(reason)
-        return Result(version) if self.name in version else Result((*version, self.name))
+        return Result(version) if self.name in version else Result((*version, self.name), needs=self.needs)
 
 
 def start(program=("s", "B"), data=("N",), machine=("R", "Z"), targets=(), ratios=(), more=(), fixed=None, derived=()):

@@ -105,7 +105,7 @@ def test_every_property_is_proved_with_an_order(problem, names):
             assert judge.empty(system, *kept).verdict is Verdict.YES
 
 
-PLAIN = ["scalar_replacement", "register_tile", "granularity", "caching"]
+PLAIN = ["scalar_replacement", "unroll_and_jam", "granularity", "caching"]
 NEVER_CACHED = """
 void copy(int n, int B0, int B1, const float a[n][n], float c[n][n]) {
   int dim0 = n / B0, dim1 = n / B1;
@@ -127,7 +127,7 @@ void copy(int n, int B0, int B1, const float a[n][n], float c[n][n]) {
         ("jacobi1d", 0, "T=9 t=1 N=262146 s=4 B=256", "no shared memory", "a in shared memory"),
         ("smooth", 0, "n=262146 s=4 B=256", "no shared memory", "x in shared memory"),
         ("matadd", 0, "N=512 B0=8 B1=32", "as written", "as written"),
-        ("matmul", 0, "n=192 B0=16 ub1=16 s=4", "register tiles", "a, b in shared memory"),
+        ("matmul", 0, "n=192 B0=16 ub1=16 s=4", "unroll-and-jam", "a, b in shared memory"),
         ("matmul_tile", 0, "n=192 B=16 K=16 s0=4 s1=4", "a, b in shared memory", "a, b in shared memory"),
         ("matvec", 0, "m=512 n=512 B=64", "A, x in shared memory", "A, x in shared memory"),
         (NEVER_CACHED, 0, "n=512 B0=8 B1=32", "as written", "as written"),

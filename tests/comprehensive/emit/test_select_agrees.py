@@ -74,7 +74,7 @@ def compiled(request, tmp_path_factory):
     result = optimize(
         text,
         counters=["threads_per_block", "shared_memory"],
-        strategies=["granularity", "caching", *(["thread_coarsening"] if varied else [])],
+        strategies=["granularity", "caching", *(["register_tile"] if varied else [])],
         machine="T=256,Z=512" if request.param == "fixed" else None,
         order="cost" if varied else "paper",
         static={"B": (8, 16)} if varied else None,

@@ -16,9 +16,9 @@ def verification():
             2,
             1,
             "f_2_v1",
-            ("granularity", "caching", "thread_coarsening"),
+            ("granularity", "caching", "register_tile"),
             "s in the grid, a in shared memory",
-            "several results per thread",
+            "8 results per thread",
             points=3,
             registers={"sm_80": (8, 9)},
         ),
@@ -35,7 +35,7 @@ def test_the_table_ends_with_what_a_variant_does():
     column = header.index("what it does")
     assert [row[column:] for row in rows] == [
         "as written",
-        "several results per thread",
+        "8 results per thread",
         "s in the grid, a in shared memory",
         "common subexpressions shared",
     ]
@@ -51,10 +51,10 @@ def test_lines_about_one_variant_say_what_it_does():
     found.guards["f"] = [unknown]
     found.failures += [row.failure("code", "N = 3", "b[0] differs") for row in found.rows[1:3]]
     lines = found.table().splitlines()
-    assert "FAIL f leaf 2, variant 1 (several results per thread): code at N = 3: b[0] differs" in lines
+    assert "FAIL f leaf 2, variant 1 (8 results per thread): code at N = 3: b[0] differs" in lines
     assert "FAIL f leaf 2 (s in the grid, a in shared memory): code at N = 3: b[0] differs" in lines
-    assert "dataflow of f, leaf 2, variant 1 (several results per thread): proved for all N" in lines
-    assert "registers of f_2_v1 (several results per thread) on sm_80: 9, estimated 8 (-1)" in lines
+    assert "dataflow of f, leaf 2, variant 1 (8 results per thread): proved for all N" in lines
+    assert "registers of f_2_v1 (8 results per thread) on sm_80: 9, estimated 8 (-1)" in lines
     assert "not verified: g leaf 1 (common subexpressions shared): it never ran" in lines
     assert f"  unknown: {unknown.name}: too hard" in lines
 

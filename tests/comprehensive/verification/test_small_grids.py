@@ -48,7 +48,7 @@ def test_a_grid_of_one_block_is_not_walked():
 
 
 def test_grids_of_scalars_that_a_strategy_defined_are_walked():
-    names = ("granularity_groups", "thread_coarsening", "caching", "granularity")
+    names = ("granularity_groups", "register_tile", "caching", "granularity")
     result = optimize(EXAMPLES / "matmul.mf", counters=("threads_per_block", "shared_memory"), strategies=names)
     (tree,) = result.schedules
     own = keys(tree, lambda one: len(one.version.program.derived) > len(tree.program.derived))
@@ -61,9 +61,9 @@ def test_grids_of_scalars_that_a_strategy_defined_are_walked():
 
 
 def test_a_variant_that_only_full_blocks_reach_has_points():
-    names = ("taller_columns", "thread_columns")
+    names = ("register_tile",)
     tree = optimize(FIVE_POINTS, counters=("threads_per_block",), strategies=names).schedules[0]
-    tall = keys(tree, lambda one: "taller_columns" in one.strategies)
+    tall = keys(tree, lambda one: (one.version.program.mapping.coarsened or (0, 0))[1] == 16)
     assert tall
     finder = Points(tree)
     small = {
@@ -84,7 +84,7 @@ def test_a_variant_that_only_full_blocks_reach_has_points():
 @pytest.mark.slow
 def test_a_variant_that_few_blocks_reach_has_its_points_beside_instances():
     tree = optimize(EXAMPLES / "heat3d.mf", static="auto").schedules[0]
-    planes = keys(tree, lambda one: "thread_planes" in one.strategies and not one.values)
+    planes = keys(tree, lambda one: one.version.program.mapping.crossed is not None and not one.values)
     points = chosen_points(Points(tree), 24, 3000)
     assert planes
     assert all(len(points[key]) == 24 for key in planes)

@@ -14,12 +14,13 @@ from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
 from strategies.strategy import Applied, NotApplied
+from strategies.threads.register_tile import MOST_REGISTERS, RegisterTile
 from strategies.threads.sectors import sectors_of_loads
-from strategies.threads.taller_columns import MOST_REGISTERS, STRATEGY, TallerColumns
-from strategies.threads.thread_columns import STRATEGY as COLUMNS
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 from tests.strategies.running import running
+
+STRATEGY, COLUMNS = (RegisterTile(shapes=(name,)) for name in ("taller", "columns"))
 
 TEXT = """
 void {name}(int n, int m, int s, int B, int C, const {type} a[n + 4][m + 4], const {type} w[5][5],
@@ -76,7 +77,7 @@ def test_where_that_saves_little_threads_stay(name):
     assert why in found.reason
 
 
-def test_where_thread_columns_does_not_apply_nor_does_it():
+def test_where_columns_do_not_apply_nor_do_more_rows():
     assert isinstance(applied(FIVE, cached="a"), NotApplied)
     short = Version(program(text(FIVE)), (Pipeline("rolled", ("O3-rolled",)),))
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
@@ -104,7 +105,7 @@ def test_one_thread_loop_has_no_rows():
 
 def test_the_option_is_checked():
     with pytest.raises(ValueError, match="from 8 to 64"):
-        TallerColumns(results=4)
+        RegisterTile(results=4)
 
 
 SECTORS = {
@@ -144,7 +145,7 @@ def test_whole_rows_are_a_share_of_those_of_all_threads():
 
 def mappings(points, **how):
     """The mappings of what runs at blocks of B by C, on a machine with R registers."""
-    names = ("taller_columns", "thread_columns", "thread_coarsening")
+    names = ("register_tile",)
     (tree,) = optimize(text(FIVE), strategies=names, machine="all", **how).schedules
     found = {}
     for point in points:
@@ -175,7 +176,7 @@ def test_where_registers_are_short_there_are_columns_with_fewer_rows():
 
 
 def test_instances_have_all_rows_or_fewer():
-    names = ("taller_columns", "thread_columns")
+    names = ("register_tile",)
     static = {"B": (8, 16), "C": (64,)}
     (tree,) = optimize(text(FIVE), counters=("threads_per_block",), strategies=names, static=static).schedules
     rows = {(one.values["B"], one.version.program.mapping.coarsened) for leaf in tree.leaves for one in leaf.instances}

@@ -6,8 +6,10 @@ from metafork.analysis.analyses import WARP_SIZE, Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.threads.thread_coarsening import STRATEGY, ThreadCoarsening
+from strategies.threads.register_tile import RegisterTile
 from tests.metafork.programs import program
+
+STRATEGY = RegisterTile(shapes=("rows",))
 
 TEXT = """
 void f(int n, int B, int C, int D, const float a[n + 2][n + 2][n + 2], float c[n + 2][n + 2][n + 2])
@@ -105,25 +107,15 @@ def test_without_tiles_what_a_thread_keeps_across_a_loop_stays():
     assert "no tile" in found.reason
 
 
-def test_of_tiles_no_more_iterations_than_the_option_says():
-    version = Version(program(TILES.format(width=1, cached="a, b")))
-    assert ThreadCoarsening(most=3).apply(version, Analyses()).version.program.mapping.coarsened == (0, 2)
-
-
 def test_where_registers_are_short_threads_stay():
     version = Version(program(TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")))
     short = Version(version.program, (Pipeline("rolled", ("O3-rolled",)),))
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_the_option_is_checked():
-    with pytest.raises(ValueError, match="from 2 to 64"):
-        ThreadCoarsening(most=1)
-
-
 def test_several_results_go_first_where_the_threads_and_the_registers_are():
     text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")
-    chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("thread_coarsening",)}
+    chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("register_tile",)}
     (tree,) = optimize(text, machine="all", **chosen).schedules
     (leaf,) = tree.leaves
     several, one = leaf.variants

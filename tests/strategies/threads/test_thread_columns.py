@@ -10,9 +10,11 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from strategies.strategy import Applied, NotApplied
-from strategies.threads.thread_columns import STRATEGY, ThreadColumns
+from strategies.threads.register_tile import RegisterTile
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
+
+STRATEGY = RegisterTile(shapes=("columns",))
 
 TEXT = """
 void f(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const {type} w[m], {type} c[n][m])
@@ -109,14 +111,9 @@ def test_a_stencil_that_stores_one_column_further_runs_at_odd_sizes(tmp_path):
     )
 
 
-def test_the_option_is_checked():
-    with pytest.raises(ValueError, match="from 4 to 64"):
-        ThreadColumns(results=2)
-
-
 def test_small_blocks_have_rows_alone():
     text = TEXT.format(body=TAKEN["a_factor_of_rows"][3], type="float", cached="", x="int")
-    (tree,) = optimize(text, strategies=("thread_columns", "thread_coarsening")).schedules
+    (tree,) = optimize(text, strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
     mappings = [one.version.program.mapping for one in leaf.variants]
     assert [(one.columns, one.coarsened) for one in mappings] == [(4, (0, 4)), (None, (0, 8)), (None, None)]

@@ -13,9 +13,11 @@ from metafork.ir.program import Version
 from metafork.lowering.lowering import lower
 from metafork.printing.metafork_text import metafork_text
 from strategies.strategy import Applied, NotApplied
-from strategies.threads.thread_planes import STRATEGY, ThreadPlanes
+from strategies.threads.register_tile import RegisterTile
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
+
+STRATEGY = RegisterTile(shapes=("planes",))
 
 TEXT = """
 void {name}(int n, int B, int C, int D, const float a[n + 2][n + 2][n + 2], float c[n + 2][n + 2][n + 2], int d[n + 2])
@@ -84,17 +86,12 @@ def test_where_blocks_keep_something_or_registers_are_short_threads_stay():
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_the_options_are_checked():
-    with pytest.raises(ValueError, match="from 2 to 16"):
-        ThreadPlanes(rows=1)
-
-
 def test_small_blocks_have_planes_alone():
-    strategies = ("thread_planes", "thread_coarsening")
-    (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=strategies).schedules
+    (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
     mappings = [one.version.program.mapping for one in leaf.variants]
-    assert [(one.coarsened, one.crossed) for one in mappings] == [((0, 8), (1, 4)), ((0, 8), None), (None, None)]
+    shapes = [(one.columns, one.coarsened, one.crossed) for one in mappings]
+    assert shapes[-3:] == [(None, (0, 8), (1, 4)), (None, (0, 8), None), (None, None, None)]
 
 
 def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():

@@ -194,7 +194,7 @@ def test_examples_give_what_the_serial_elision_gives(tmp_path, file, function, p
 def test_neighbours_are_accessed_together(tmp_path):
     (file, function, points) = CASES["jacobi2d"]
     text = (EXAMPLES / "jacobi2d.mf").read_text().replace("cache(a)", "cache()")
-    built(file, tmp_path, function, text, counters=("threads_per_block",), strategies=("thread_columns",))
+    built(file, tmp_path, function, text, counters=("threads_per_block",), strategies=("register_tile",))
     assert "metafork_load(&" in (tmp_path / "jacobi2d_hip.cpp").read_text()
     for columns, block in ((256, 256), (131, 512)):
         point = {**points[0][1], "columns": columns, "B1": block}

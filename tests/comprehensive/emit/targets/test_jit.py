@@ -136,7 +136,7 @@ void rows(int n, int B, const float a[n][n], const float w[n], float c[n][n]) {
 
 def test_each_variant_has_its_text(driver, compiler, tmp_path):
     """Several results per thread where a block fills a warp still, and one."""
-    options = {"counters": ("threads_per_block",), "strategies": ("thread_coarsening",), "order": "cost"}
+    options = {"counters": ("threads_per_block",), "strategies": ("register_tile",), "order": "cost"}
     rows = program(ROWS, "rows.mf", tmp_path, BACKEND, **options)
     compiler.kernels |= texts(rows.result)
     variables = {"XDG_CACHE_HOME": str(tmp_path / "cache"), **compiler.variables}

@@ -1,4 +1,4 @@
-"""Faults planted in the lowering of programs to kernels: playing the kernel with terms refutes each, without a compiler.
+"""Faults planted in the lowering of programs to kernels: playing kernels with terms refutes each, without a compiler.
 
 A fault is a change of one place in the text of a module; the module's functions are replaced where they are used.
 """
@@ -11,14 +11,9 @@ from types import ModuleType
 import pytest
 
 from comprehensive.optimize import optimize
-from comprehensive.verification.translation.played_kernel import Manner, play_kernel
-from comprehensive.verification.translation.played import OutsideError, Terms
 from comprehensive.verification.translation.translation import validate
 from metafork.algebra.prover import Verdict
-from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import Kernel
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Barrier, If, IntConst, Var, binary
 from metafork.lowering.lowering import lower
 from tests.sampling import sampled
 
@@ -103,23 +98,92 @@ void columns(int m, int n, int B, const float a[m][n], const float x[m], float y
 FAULTS = [
     ("a row that is the one before", UPDATED, "coarsening", "first, IntConst(more))", "first, IntConst(more - 1))"),
     ("rows behind the last", UPDATED, "coarsening", 'insert(0, binary("<=", after, loop.extent))', "count(0)"),
-    ("rows that no thread runs", UPDATED, "coarsening", 'after = Var(loop.var, INT), binary("+", first, IntConst(count))',
-     'after = Var(loop.var, INT), binary("+", first, IntConst(count - 1))'),
-    ("a condition of rows forgotten", UPDATED, "coarsening", "(If(every(tests), side, each),) if tests else side", "side"),
-    ("columns in another stride", UPDATED, "columns", "extent, IntConst(columns.count - 1)), IntConst(columns.count)",
-     "extent, IntConst(columns.count)), IntConst(columns.count)"),
-    ("vectors that begin anywhere", UPDATED, "columns", "for name, multiple in side.divided.items()]", "for name, multiple in ()]"),
-    ("a predicate missing in the columns left over", WITHOUT, "masks", "alone = tuple(If(test, (", "alone = tuple(If(tests[0], ("),
-    ("what four iterations leave over, twice", COLUMNS, "ahead", "init=replace(init, value=even)", "init=replace(init, value=IntConst(0))"),
-    ("the next iteration in place of this one", JAMMED, "jam", "variable, IntConst(number))", "variable, IntConst(number + 1))"),
-    ("what jammed iterations leave over", JAMMED, "jam", "return (main, replace(loop, init=replace(init, value=even)))", "return (main,)"),
-    ("a dependence between jammed iterations", CHAIN, "jam", "if len(places) == 1 and is_mixed_radix(index, digits, prover):", "if True:"),
-    ("registers that never come back", TILED, "path", "for stmt in code.epilogue(self._copy_site())]", "for stmt in ()]"),
-    ("registers that are fetched from nowhere", TILED, "private", 'Assign(own, "", outside) if into_registers', 'Assign(own, "", own) if into_registers'),
+    (
+        "rows that no thread runs",
+        UPDATED,
+        "coarsening",
+        'after = Var(loop.var, INT), binary("+", first, IntConst(count))',
+        'after = Var(loop.var, INT), binary("+", first, IntConst(count - 1))',
+    ),
+    (
+        "a condition of rows forgotten",
+        UPDATED,
+        "coarsening",
+        "(If(every(tests), side, each),) if tests else side",
+        "side",
+    ),
+    (
+        "columns in another stride",
+        UPDATED,
+        "columns",
+        "extent, IntConst(columns.count - 1)), IntConst(columns.count)",
+        "extent, IntConst(columns.count)), IntConst(columns.count)",
+    ),
+    (
+        "vectors that begin anywhere",
+        UPDATED,
+        "columns",
+        "for name, multiple in side.divided.items()]",
+        "for name, multiple in ()]",
+    ),
+    (
+        "a predicate missing in the columns left over",
+        WITHOUT,
+        "masks",
+        "alone = tuple(If(test, (",
+        "alone = tuple(If(tests[0], (",
+    ),
+    (
+        "what four iterations leave over, twice",
+        COLUMNS,
+        "ahead",
+        "init=replace(init, value=even)",
+        "init=replace(init, value=IntConst(0))",
+    ),
+    (
+        "the next iteration in place of this one",
+        JAMMED,
+        "jam",
+        "variable, IntConst(number))",
+        "variable, IntConst(number + 1))",
+    ),
+    (
+        "what jammed iterations leave over",
+        JAMMED,
+        "jam",
+        "return (main, replace(loop, init=replace(init, value=even)))",
+        "return (main,)",
+    ),
+    (
+        "a dependence between jammed iterations",
+        CHAIN,
+        "jam",
+        "if len(places) == 1 and is_mixed_radix(index, digits, prover):",
+        "if True:",
+    ),
+    (
+        "registers that never come back",
+        TILED,
+        "path",
+        "for stmt in code.epilogue(self._copy_site())]",
+        "for stmt in ()]",
+    ),
+    (
+        "registers that are fetched from nowhere",
+        TILED,
+        "private",
+        'Assign(own, "", outside) if into_registers',
+        'Assign(own, "", own) if into_registers',
+    ),
     ("no barrier behind a copy", TILED, "path", "return [Barrier()]", "return []"),
-    ("a tile without its last element", TILED, "copies.window_copies", "walk = Walk(prefix, counters, extents, site",
-     "walk = Walk(prefix, counters, tuple(one - 1 for one in extents), site"),
-]  # fmt: skip
+    (
+        "a tile without its last element",
+        TILED,
+        "copies.window_copies",
+        "walk = Walk(prefix, counters, extents, site",
+        "walk = Walk(prefix, counters, tuple(one - 1 for one in extents), site",
+    ),
+]
 """What is wrong, with which program it shows, and the text in a module of the lowering that another one replaces."""
 
 

@@ -7,10 +7,10 @@ from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import For, Version, walk_statements
 from strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
 from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import STRATEGY, RegisterTile
+from strategies.threads.unroll_and_jam import STRATEGY, UnrollAndJam
 from tests.metafork.programs import MATADD, MATMUL, program
 
-CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "register_tile")}
+CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "unroll_and_jam")}
 
 
 def test_products_have_tiles_and_sums_have_none():
@@ -29,7 +29,7 @@ def test_where_registers_are_short_there_are_no_tiles():
 
 def test_the_option_is_checked():
     with pytest.raises(ValueError, match="from 2 to 16"):
-        RegisterTile(most=1)
+        UnrollAndJam(most=1)
 
 
 def test_a_tile_goes_first_where_the_registers_are():
