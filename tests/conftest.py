@@ -1,5 +1,6 @@
 """What holds for all tests: programs are checked after every step, and which tests a run takes."""
 
+import gc
 import os
 import signal
 import time
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("METAFORK_VERIFY", "1")
+# As in the command: there are few cycles, and the collector would look through thousands of tests again and again.
+gc.set_threshold(200_000, 20, 20)
 # What the tool keeps for later runs is kept from one run of the tests to the next, and apart from the user's own.
 os.environ["XDG_CACHE_HOME"] = str(Path(__file__).parents[1] / "build" / "tests" / "cache")
 

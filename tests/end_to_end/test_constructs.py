@@ -95,7 +95,7 @@ def programs(tmp_path_factory):
     (folder / "cases.mf").write_text(HEAD + "\n".join(texts) + "\n")
     (folder / "driver.c").write_text(driver())
     chosen = ("--counters", "threads_per_block,shared_memory", "--strategies", "granularity,caching", "--reassociate")
-    run(METAFORK, "optimize", "cases.mf", *chosen, cwd=folder)
+    run(METAFORK, "optimize", "cases.mf", *chosen, "--static", "none", cwd=folder)
     c = ("gcc", "-std=gnu11", "-O0", "-w", "-ffp-contract=off", *ASAN, "-I.", "-Icases.out/include")
     run(*c, "-c", "cases.out/cases_host.c", "-DMETAFORK_CPU", "-o", "host.o", cwd=folder)
     cxx = ("g++", "-std=c++17", "-O0", "-x", "c++", "-DMETAFORK_CPU", "-Icases.out", *c[5:])

@@ -106,7 +106,8 @@ def programs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("transfers")
     text = PRELUDE + "".join(f"void case_{k}{HEAD}\n{{\n{one.body}\n}}\n" for k, one in enumerate(CASES.values()))
     (folder / "cases.mf").write_text(text)
-    run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
+    chosen = ("--counters", "threads_per_block", "--strategies", "granularity", "--static", "none")
+    run(METAFORK, "optimize", "cases.mf", *chosen, cwd=folder)
     (folder / "driver.c").write_text(driver())
     own = ["-I.", "-Icases.out/include"]
     sanitize = ["-fsanitize=address", *HEAP_ALONE]

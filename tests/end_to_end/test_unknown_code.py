@@ -256,7 +256,8 @@ def programs(tmp_path_factory):
         (folder / name).write_text(text)
     text = PRELUDE + TABLES + ADDING + "".join(function(number, body) for number, body in enumerate(CASES.values()))
     (folder / "cases.mf").write_text(text)
-    run(METAFORK, "optimize", "cases.mf", "--counters", "threads_per_block", "--strategies", "granularity", cwd=folder)
+    chosen = ("--counters", "threads_per_block", "--strategies", "granularity", "--static", "none")
+    run(METAFORK, "optimize", "cases.mf", *chosen, cwd=folder)
     (folder / "driver.c").write_text(driver(len(CASES)))
     own = ["-I.", "-Icases.out/include", "-DGIVEN=__attribute__((cleanup(count)))"]
     sanitize = ["-fsanitize=address", *HEAP_ALONE]

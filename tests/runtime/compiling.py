@@ -17,7 +17,8 @@ CALLED = ("--param", "asan-instrumentation-with-call-threshold=0")
 """AddressSanitizer calls what checks an access: programs compile in two thirds of the time, and run slower."""
 HEAP_ALONE = (*CALLED, "--param", "asan-globals=0", "--param", "asan-stack=0")
 """Only what malloc has given is watched, for programs whose arrays all are: they compile in half of the time."""
-SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", *CALLED)
+SANITIZE = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error", *CALLED)
+"""Undefined behaviour ends the program by a signal, without a word: that compiles in three fifths of the time."""
 CPLUSPLUS = ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU")
 C = ("gcc", "-std=gnu11")
 

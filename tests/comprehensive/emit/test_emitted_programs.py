@@ -247,6 +247,7 @@ def test_nvcc_embeds_ptx_and_never_sees_its_text(tmp_path):
     assert "blend_k0_leaf3(int" not in source.read_text().split("#if defined(METAFORK_CPU)")[0]
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_nvcc_takes_every_generated_file(directory):
     warnings = ["-Xcompiler", ",".join(WARNINGS), "-Werror", "all-warnings"]

@@ -206,25 +206,35 @@ RUN = {
 }
 
 
-@pytest.mark.parametrize("name", RUN)
-def test_nothing_behind_the_memory_moves(name, tmp_path):
-    """The host is built with AddressSanitizer, and its arrays end with the last element that is touched."""
-    text, call = RUN[name]
-    (tmp_path / "f.mf").write_text(text)
-    write_outputs(optimize(tmp_path / "f.mf", counters=("shared_memory",), strategies=()), tmp_path)
-    print_ = 'float s = 0; for (int i = 0; i < n; i++) s += x[i] * (i % 7); printf("%g\\n", s); return 0;'
-    main = f"int main(void) {{ const int n = 5000; {call} {print_} }}"
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The host with AddressSanitizer, and the serial program; both take the number of a function."""
+    folder = tmp_path_factory.mktemp("extents")
+    text = "".join(text.replace(" f(", f" f{number}(") for number, (text, _) in enumerate(RUN.values()))
+    (folder / "f.mf").write_text(text)
+    write_outputs(optimize(folder / "f.mf", counters=("shared_memory",), strategies=()), folder)
+    print_ = 'float s = 0; for (int i = 0; i < n; i++) s += x[i] * (i % 7); printf("%g\\n", s);'
+    calls = (call.replace(" f(", f" f{number}(") for number, (_, call) in enumerate(RUN.values()))
+    cases = " ".join(f"case {number}: {{ {call} {print_} break; }}" for number, call in enumerate(calls))
+    main = f"int main(int argc, char **argv) {{ const int n = 5000; switch (atoi(argv[1])) {{ {cases} }} return 0; }}"
     include = "#include <stdio.h>\n#include <stdlib.h>\n"
-    (tmp_path / "main.c").write_text(f'{include}#include "f.h"\n{main}\n')
+    (folder / "main.c").write_text(f'{include}#include "f.h"\n{main}\n')
     plain = text.replace("meta_schedule meta_block(B)", "").replace("meta_for", "for")
-    (tmp_path / "plain.c").write_text(f"{include}{plain}\n{main}\n")
-    flags = ["-O0", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{tmp_path}/include", "-fsanitize=address"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
-    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
-    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
-    succeed(["gcc", "-std=gnu11", tmp_path / "plain.c", "-o", tmp_path / "plain"])
-    options = {"env": {"ASAN_OPTIONS": "detect_leaks=0"}}
-    assert succeed([tmp_path / "main"], **options).stdout == succeed([tmp_path / "plain"]).stdout
+    (folder / "plain.c").write_text(f"{include}{plain}\n{main}\n")
+    flags = ["-O0", "-DMETAFORK_CPU", f"-I{folder}", f"-I{folder}/include", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", folder / "f.cu", "-o", folder / "f.o"])
+    host = [folder / "main.c", folder / "f_host.c", folder / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", folder / "main"])
+    succeed(["gcc", "-std=gnu11", folder / "plain.c", "-o", folder / "plain"])
+    return folder
+
+
+@pytest.mark.parametrize("number", range(len(RUN)), ids=RUN)
+def test_nothing_behind_the_memory_moves(number, programs):
+    """Arrays of the host end with the last element that is touched."""
+    done = succeed([programs / "main", number], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    assert f"f_k{number} leaf 1 " in done.stderr
+    assert done.stdout == succeed([programs / "plain", number]).stdout
 
 
 UPDATES = {
