@@ -131,25 +131,30 @@ def _gpus(schedule: ScheduleDocument) -> Iterator[tuple[str, dict[str, Number]]]
 def _opening(
     schedule: ScheduleDocument, gpus: Mapping[str, Mapping[str, Number]]
 ) -> tuple[str | None, dict[str, Number]]:
-    """Return the preset and the numbers at which the page opens: those of the first leaf's first instance.
+    """Return the preset and the numbers at which the page opens, those of the first instance if there is one.
 
-    Where no such point chooses the first leaf, they are the leaf's example, which may be on no known GPU.
+    They choose the first leaf, or any, with the targets that counters have by themselves; if none of the points tried
+    does, they are an example of the first leaf, which may be on no known GPU.
     """
     parameters = (*schedule.data, *schedule.program, *schedule.opaque)
     preset = EXAMPLE if EXAMPLE in gpus else next(iter(gpus), None)
     known: dict[str, Number] = dict.fromkeys((*schedule.machine, *parameters), 1)
     known.update((one.limit, one.target) for one in schedule.counters if one.target is not None and one.limit in known)
+    if preset is not None:
+        known |= gpus[preset]
     if not schedule.leaves:
-        return preset, known | dict(gpus.get(preset or "", {}))
+        return preset, known
     leaf = schedule.leaves[0]
     witness = {name: number for name, number in (leaf.witness or {}).items() if name in known}
+    if preset is None:
+        return None, known | witness
     instance = next((one.values for one in leaf.variants if one.values), {})
-    if preset is not None:
-        others: list[dict[str, Number]] = [dict.fromkeys(parameters, number) for number in _TRIED]
-        for tried in (*others, witness):
-            point = {**known, **tried, **instance, **gpus[preset]}
-            if select(schedule, point).leaf == leaf.id:
-                return preset, point
+    points = [{**known, **dict.fromkeys(parameters, number), **instance} for number in _TRIED]
+    points.append(known | {name: number for name, number in witness.items() if name in parameters})
+    chosen = [select(schedule, point).leaf for point in points]
+    for wanted in (leaf.id, *filter(None, chosen)):
+        if wanted in chosen:
+            return preset, points[chosen.index(wanted)]
     return None, known | witness
 
 

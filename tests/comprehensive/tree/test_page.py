@@ -233,6 +233,16 @@ def test_the_page_opens_at_the_first_instance_of_the_first_leaf(options, opening
     assert (answer["leaf"], answer["variant"]) == (1, 1) if opening[1] else answer["leaf"] == 1
 
 
+def test_the_page_opens_with_the_targets_that_counters_have():
+    """Leaf 1, the tiles with conflicts, is for a target that nobody asked for."""
+    options = {"counters": ["shared_memory", "bank_degree"], "strategies": ["granularity", "caching", "swizzle"]}
+    text = page_of(metafork.optimize(EXAMPLES / "aos.mf", machine="all", **options))
+    schedule = schedules_of(text)[1]
+    preset, numbers = schedule["opening"]
+    assert (preset, dict(numbers)["D"]) == ("sm_80", "1")
+    assert [answer["leaf"] for answer in asked_of_node(text, [(1, dict(numbers))])] == [2]
+
+
 LINKS = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 console.log(JSON.stringify(asked.fragments.map((fragment) => {
