@@ -165,7 +165,7 @@ def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:
     """Return what people read of a selection: the leaf, its variant, and why no other."""
     lines: list[str] = []
     if selection.outside:
-        lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
+        lines.append(f"{schedule.name}: no leaf; the tree does not apply to these values:")
         lines += [f"  {violation}" for violation in selection.outside]
     elif not selection.leaf:
         lines.append(f"{schedule.name}: no leaf; {selection.region}")

@@ -233,7 +233,7 @@ class ScheduleView {
     const serial = "There the serial code runs.";
     verdict.className = found.leaf ? "verdict" : "verdict none";
     if (found.missing.length) verdict.replaceChildren(`No number is given for ${found.missing.join(", ")}.`);
-    else if (found.outside.length) verdict.replaceChildren(`No leaf: the values lie outside of the start system. ${serial}`, list(found.outside.map(code)));
+    else if (found.outside.length) verdict.replaceChildren(`No leaf: the tree does not apply to these values. ${serial}`, list(found.outside.map(code)));
     else if (!found.leaf) verdict.replaceChildren(`No leaf: ${found.region}. ${serial}`);
     else {
       const leaf = schedule.leaves[found.leaf - 1];
