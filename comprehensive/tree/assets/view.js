@@ -120,7 +120,8 @@ class ScheduleView {
   apply({ gpu, leaf, axes, values = [] }) {
     const [preset, opening] = this.schedule.opening;
     const first = this.schedule.gpus.find((one) => one[0] === preset);
-    this.take([...opening, ...values], gpu === undefined && first ? first[1][0] : gpu || "");
+    this.take(opening, gpu === undefined && first ? first[1][0] : gpu || "");
+    for (const [name, number] of values) this.fields.get(name).set(number);
     if (axes) this.chart.axes = axes;
     this.update();
     if (leaf) this.show(leaf);

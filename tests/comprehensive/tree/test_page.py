@@ -566,6 +566,9 @@ const steps = async () => {
   cell("__proto__ = 4, toString = 2").focus();
   document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
   said.push(document.activeElement.title.split(":")[0]);
+  location.hash = "#/NAME?Z=300";
+  await next();
+  said.push([view.gpu.value, view.fields.get("Z").text.value]);
   document.title = JSON.stringify(said);
 };
 // Steps before a page is loaded are none of the browser's history.
@@ -586,6 +589,7 @@ def test_steps_are_in_the_address(tmp_path):
         ["4", "2"],
         [name, "RTX 4090", 1, ""],
         "__proto__ = 4, toString = 4",
+        ["", "300"],
     ]
 
 
