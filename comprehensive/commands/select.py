@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,7 +40,14 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     tree; at run time the dispatcher also looks at the compiled kernels' own registers.
     """
     from comprehensive.options import machine_values
-    from comprehensive.tree.selection import MissingValueError, select, told, without_unasked
+    from comprehensive.tree.selection import (
+        MissingValueError,
+        machine_point,
+        other_machine,
+        select,
+        told,
+        without_unasked,
+    )
 
     found = _schedules(directory)
     schedules = [s for s in found if only is None or s.name == only]
@@ -55,11 +61,12 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
         limits = machine_values(machine, targets, own)
     results: list[dict[str, Any]] = []
     for schedule in schedules:
-        point: dict[str, Number] = {symbol: limits[name] for symbol, name in schedule.fields.items() if name in limits}
+        point = machine_point(schedule, limits)
         for counter in schedule.counters:
             if counter.target is not None:
                 point.setdefault(counter.limit, counter.target)
-        _refuse_other_machine(schedule, point)
+        if (other := other_machine(schedule, point)) is not None:
+            raise click.UsageError(other)
         schedule, unasked = without_unasked(schedule, given)
         try:
             selection = select(schedule, {**point, **given})
@@ -144,13 +151,6 @@ def _missing(schedule: ScheduleDocument, names: tuple[str, ...]) -> str:
     if limits:
         parts.append(f"--machine does not give {', '.join(limits)}")
     return f"{schedule.name}: {'; '.join(parts)}"
-
-
-def _refuse_other_machine(schedule: ScheduleDocument, point: Mapping[str, Number]) -> None:
-    for symbol, number in schedule.fixed.items():
-        if symbol in point and point[symbol] != number:
-            name = schedule.fields.get(symbol, symbol)
-            raise click.UsageError(f"the tree was made for {name} = {number}, not {point[symbol]}")
 
 
 def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """``report.html``: the trees of a file as one page without outside resources, for a browser.
 
-The tree folds and can be searched; a leaf shows its conditions and its variants with their limits, counters, MetaFork
-source and CUDA; numbers for the machine and the parameters light up the way to the leaf that ``metafork select`` would
-choose, and name the variant.  The page carries the
+The page asks for a GPU and for the parameters that decide, as ``metafork select`` does, and says which leaf and which
+variant runs, and why.  The tree folds and can be searched, a map colours two parameters by what runs, and a leaf shows
+its conditions and its variants with their limits, counters, MetaFork source and kernel.  The page carries the
 conditions as exact polynomials, and ``assets/walk.js`` walks them with integers of any size.
 
 What comes from the input goes into the page as JSON that holds no ``<``, and from there into text nodes only; the
@@ -14,50 +14,49 @@ from __future__ import annotations
 import hashlib
 import json
 from binascii import b2a_base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from comprehensive.systems.points import Number
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from comprehensive.tree.legend import EXAMPLE, legend
 from comprehensive.tree.render import escape
-from comprehensive.tree.schedule_tree import (
-    CounterInfo,
-    Inconsistent,
-    LeafReference,
-    Node,
-    NoLeaf,
-    ScheduleTree,
-    Tree,
-)
+from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, NoLeaf, ScheduleTree, Tree, without_decided
+from comprehensive.tree.selection import machine_point, other_machine, select, without_unasked
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.runtime.machine import PRESETS
+from metafork.runtime.machine import PRESETS, given_values, gpus_of
 
 ASSETS = Path(__file__).parent / "assets"
+SCRIPTS = ("walk", "link", "colours", "chart", "view")
+_TRIED = (64, 32, 16, 8, 256, 1024, 4096)
+"""Numbers for parameters of which the first instance says nothing."""
 
 
 class LeafSource(Struct, frozen=True):
-    """The texts of a leaf's kernel that the page shows side by side."""
+    """The texts of a variant that the page shows side by side."""
 
     metafork: str
-    cuda: str
+    kernel: str
 
 
 def html(document: TreeDocument, trees: Sequence[ScheduleTree], sources: Mapping[str, LeafSource]) -> str:
     """Return the page.  ``sources`` has the texts of leaves by the name of the kernel; a leaf may have none."""
     data = {
         "source": document.source,
-        "presets": {name: {key: str(value) for key, value in one.fields().items()} for name, one in PRESETS.items()},
         "schedules": [
             {**_schedule(schedule, sources), "notes": [list(note) for note in tree.notes]}
             for schedule, tree in zip(document.schedules, trees, strict=True)
         ],
     }
-    walk, view, style = ((ASSETS / name).read_text(encoding="utf-8") for name in ("walk.js", "view.js", "page.css"))
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(walk)} {_hash(view)}"
+    style = (ASSETS / "page.css").read_text(encoding="utf-8")
+    scripts = {name: (ASSETS / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS}
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {' '.join(map(_hash, scripts.values()))}"
+    elements = "\n".join(f'<script id="{name}">{script}</script>' for name, script in scripts.items())
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -71,8 +70,7 @@ def html(document: TreeDocument, trees: Sequence[ScheduleTree], sources: Mapping
 <body>
 <noscript>This page needs JavaScript; report.md says the same.</noscript>
 <script type="application/json" id="data">{_harmless(data)}</script>
-<script id="walk">{walk}</script>
-<script id="view">{view}</script>
+{elements}
 </body>
 </html>
 """
@@ -88,7 +86,11 @@ def _harmless(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _schedule(schedule: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dict[str, Any]:
+def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dict[str, Any]:
+    """Return what the page has of a schedule; it walks the one without the parameters that decide nothing."""
+    schedule, unasked = without_unasked(whole, ())
+    gpus = dict(_gpus(schedule))
+    gpu, opening = _opening(schedule, gpus)
     return {
         "name": schedule.name,
         "function": schedule.function,
@@ -97,20 +99,63 @@ def _schedule(schedule: ScheduleDocument, sources: Mapping[str, LeafSource]) -> 
         "program": schedule.program,
         "opaque": schedule.opaque,
         "machine": schedule.machine,
-        "fields": [list(pair) for pair in schedule.fields.items()],
-        "fixed": [[name, str(number)] for name, number in schedule.fixed.items()],
-        "targets": [[c.limit, "1" if c.target is None else str(c.target)] for c in _performance(schedule)],
+        "unasked": unasked,
+        "fields": list(schedule.fields.items()),
+        "fixed": _numbers(schedule.fixed),
+        "gpus": [[preset, gpus_of(preset) or [preset], _numbers(point)] for preset, point in gpus.items()],
+        "opening": [gpu, _numbers(opening)],
         "derived": [_derived(schedule, symbol) for symbol in schedule.derived],
         "start": [_constraint(schedule, constraint) for constraint in schedule.start],
-        "strategies": schedule.strategies,
+        "applies": [whole.said(constraint) for constraint in whole.start],
+        "legend": legend(whole),
         "root": _tree(schedule, schedule.root),
         "leaves": [_leaf(schedule, leaf, sources) for leaf in schedule.leaves],
         "complete": schedule.complete,
     }
 
 
-def _performance(schedule: ScheduleDocument) -> list[CounterInfo]:
-    return [counter for counter in schedule.counters if counter.kind == "performance"]
+def _numbers(point: Mapping[str, Number]) -> list[list[str]]:
+    return [[name, str(number)] for name, number in point.items()]
+
+
+def _gpus(schedule: ScheduleDocument) -> Iterator[tuple[str, dict[str, Number]]]:
+    """Yield the presets that the tree is for, each with the numbers of the schedule's machine symbols."""
+    own = {schedule.fields.get(one.limit, one.limit): one.own for one in schedule.counters if one.own is not None}
+    for preset in PRESETS:
+        point = machine_point(schedule, given_values(preset, own))
+        known = [one for one in schedule.start if one.symbols <= point.keys()]
+        if other_machine(schedule, point) is None and all(one.holds(point) for one in known):
+            yield preset, {name: number for name, number in point.items() if name in schedule.machine}
+
+
+def _opening(
+    schedule: ScheduleDocument, gpus: Mapping[str, Mapping[str, Number]]
+) -> tuple[str | None, dict[str, Number]]:
+    """Return the preset and the numbers at which the page opens, those of the first instance if there is one.
+
+    They choose the first leaf, or any, with the targets that counters have by themselves; if none of the points tried
+    does, they are an example of the first leaf, which may be on no known GPU.
+    """
+    parameters = (*schedule.data, *schedule.program, *schedule.opaque)
+    preset = EXAMPLE if EXAMPLE in gpus else next(iter(gpus), None)
+    known: dict[str, Number] = dict.fromkeys((*schedule.machine, *parameters), 1)
+    known.update((one.limit, one.target) for one in schedule.counters if one.target is not None and one.limit in known)
+    if preset is not None:
+        known |= gpus[preset]
+    if not schedule.leaves:
+        return preset, known
+    leaf = schedule.leaves[0]
+    witness = {name: number for name, number in (leaf.witness or {}).items() if name in known}
+    if preset is None:
+        return None, known | witness
+    instance = next((one.values for one in leaf.variants if one.values), {})
+    points = [{**known, **dict.fromkeys(parameters, number), **instance} for number in _TRIED]
+    points.append(known | {name: number for name, number in witness.items() if name in parameters})
+    chosen = [select(schedule, point).leaf for point in points]
+    for wanted in (leaf.id, *filter(None, chosen)):
+        if wanted in chosen:
+            return preset, points[chosen.index(wanted)]
+    return None, known | witness
 
 
 def _polynomial(polynomial: Polynomial) -> list[Any]:
@@ -139,23 +184,24 @@ def _derived(schedule: ScheduleDocument, symbol: DerivedSymbol) -> dict[str, Any
     }
 
 
-def _tree(schedule: ScheduleDocument, tree: Tree) -> dict[str, Any]:
+def _tree(schedule: ScheduleDocument, tree: Tree, strategy: str | None = None) -> dict[str, Any]:
+    """Return a tree without what the path decides; ``applied`` are the strategies on the way to it."""
+    tree, later = without_decided(tree)
+    applied = [*([] if strategy is None else [strategy]), *later]
     match tree:
         case LeafReference(leaf=leaf):
-            return {"leaf": leaf}
-        case NoLeaf(reason=reason, system=system):
-            conditions = [schedule.said(constraint) for constraint in system]
-            return {"none": reason, "system": conditions, "never": False}
+            return {"applied": applied, "leaf": leaf}
+        case NoLeaf(reason=reason, brief=brief):
+            return {"applied": applied, "none": reason, "brief": brief or reason}
         case Inconsistent():
-            return {"none": "inconsistent", "system": [], "never": True}
-        case Node():
-            return {
-                "counter": tree.counter,
-                "condition": _constraint(schedule, tree.condition),
-                "accept": _tree(schedule, tree.accept),
-                "strategy": tree.strategy,
-                "refuse": _tree(schedule, tree.refuse),
-            }
+            return {"applied": applied, "none": "inconsistent", "brief": "never"}
+    return {
+        "applied": applied,
+        "counter": tree.counter,
+        "condition": _constraint(schedule, tree.condition),
+        "accept": _tree(schedule, tree.accept),
+        "refuse": _tree(schedule, tree.refuse, tree.strategy),
+    }
 
 
 def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, sources: Mapping[str, LeafSource]) -> dict[str, Any]:
@@ -163,7 +209,7 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, sources: Mapping[str, 
         "id": leaf.id,
         "title": leaf.title,
         "systems": [[_constraint(schedule, constraint) for constraint in system] for system in leaf.systems],
-        "witness": None if leaf.witness is None else [[name, str(number)] for name, number in leaf.witness.items()],
+        "witness": _numbers(leaf.witness or {}),
         "variants": [_variant(schedule, leaf.title_of(one), one, sources.get(one.kernel)) for one in leaf.variants],
     }
 
@@ -175,7 +221,7 @@ def _variant(
         "number": variant.number,
         "title": title,
         "kernel": variant.kernel,
-        "values": [[name, str(value)] for name, value in variant.values.items()],
+        "values": _numbers(variant.values),
         "limits": [_constraint(schedule, constraint) for constraint in variant.limits],
         "counters": [
             {
@@ -186,6 +232,5 @@ def _variant(
             }
             for name, value in variant.counters.items()
         ],
-        "metafork": None if source is None else source.metafork,
-        "cuda": None if source is None else source.cuda,
+        "sources": None if source is None else [source.metafork, source.kernel],
     }

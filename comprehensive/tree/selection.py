@@ -105,6 +105,19 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
     return Selection(chosen, (), region, violated, estimates, derived, variant, tuple(passed_over))
 
 
+def machine_point(schedule: ScheduleDocument, limits: Mapping[str, Number]) -> dict[str, Number]:
+    """Return the numbers of the schedule's machine symbols, from those of a machine's fields."""
+    return {symbol: limits[name] for symbol, name in schedule.fields.items() if name in limits}
+
+
+def other_machine(schedule: ScheduleDocument, point: Mapping[str, Number]) -> str | None:
+    """Say which limit was fixed for other machines than that of a point, ``None`` if the tree is for this one too."""
+    for symbol, number in schedule.fixed.items():
+        if symbol in point and point[symbol] != number:
+            return f"the tree was made for {schedule.fields.get(symbol, symbol)} = {number}, not {point[symbol]}"
+    return None
+
+
 def without_unasked(schedule: ScheduleDocument, values: Collection[str]) -> tuple[ScheduleDocument, tuple[str, ...]]:
     """Return the schedule without the parameters that neither have a value nor decide anything, and their names.
 
@@ -152,7 +165,7 @@ def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:
     """Return what people read of a selection: the leaf, its variant, and why no other."""
     lines: list[str] = []
     if selection.outside:
-        lines.append(f"{schedule.name}: no leaf; the values lie outside of the start system:")
+        lines.append(f"{schedule.name}: no leaf; the tree does not apply to these values:")
         lines += [f"  {violation}" for violation in selection.outside]
     elif not selection.leaf:
         lines.append(f"{schedule.name}: no leaf; {selection.region}")

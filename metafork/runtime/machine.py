@@ -209,27 +209,28 @@ _GPUS = {
     "sm_70": ("volta", "v100"),
     "sm_75": ("turing", "t4", "rtx2080", "rtx2080ti"),
     "sm_80": ("ampere", "a100", "a30"),
-    "sm_86": ("a10", "a40", "a6000", "rtx3080", "rtx3090"),
+    "sm_86": ("rtx3090", "rtx3080", "a10", "a40", "a6000"),
     "sm_87": ("orin", "jetsonorin"),
-    "sm_89": ("ada", "lovelace", "l4", "l40", "l40s", "rtx4080", "rtx4090"),
+    "sm_89": ("ada", "lovelace", "rtx4090", "rtx4080", "l4", "l40", "l40s"),
     "sm_90": ("hopper", "h100", "h200", "gh200"),
-    "sm_100": ("blackwell", "b100", "b200", "gb200"),
+    "sm_100": ("blackwell", "b200", "b100", "gb200"),
     "sm_103": ("b300", "gb300"),
     "sm_110": ("thor", "jetsonthor"),
-    "sm_120": ("rtx5080", "rtx5090"),
+    "sm_120": ("rtx5090", "rtx5080"),
     "sm_121": ("gb10", "dgxspark"),
     "gfx90a": ("cdna2", "mi210", "mi250", "mi250x"),
     "gfx942": ("cdna3", "mi300", "mi300a", "mi300x", "mi325x"),
     "gfx1100": ("rdna3", "rx7900xt", "rx7900xtx", "w7900"),
 }
-"""What people call machines, by preset."""
+"""What people call machines, by preset, the best known first."""
 
 
 def gpus_of(preset: str) -> tuple[str, ...]:
     """Return names of GPUs that are a preset, as they are written on them: ``A100``, ``RTX 4090``."""
     known = _GPUS.get(preset, ())
-    numbered = [name for name in known if re.search(r"\d", name)]
-    return tuple(re.sub(r"^(RTX|RX)", r"\1 ", name.upper()) for name in numbered) or tuple(map(str.title, known[:1]))
+    written = [re.sub(r"^(RTX|RX)|(?<=\d)(?=(TI|XTX?)$)", r"\1 ", name.upper()) for name in known if "dna" not in name]
+    numbered = tuple(name.replace("TI", "Ti") for name in written if re.search(r"\d", name))
+    return numbered or tuple(map(str.title, known[:1]))
 
 
 def presets_between(text: str) -> tuple[str, ...] | None:

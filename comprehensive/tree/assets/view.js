@@ -2,78 +2,35 @@
 "use strict";
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
-const STEPS = 400;
-const LARGEST_PARAMETER = 65536;
+const LARGEST_POWER = 20;
 
-/** An element; `settings` are properties, `children` elements or texts. */
-const make = (tag, settings = {}, ...children) => {
-  const element = Object.assign(document.createElement(tag), settings);
-  element.append(...children);
-  return element;
-};
 const code = (text) => make("code", {}, text);
-const asNumber = (value) => Number(value.n) / Number(value.d);
 const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
+const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
+const words = (text) => Colours.parts(text).map(([kind, part]) => (kind ? make("span", { className: kind }, part) : part));
 
-/** Leave out conditions that the path has decided; say which strategies were applied there. */
-const skipped = (tree, everything) => {
-  const applied = [];
-  while (tree.condition && !everything) {
-    if (tree.refuse.never) tree = tree.accept;
-    else if (tree.accept.never) {
-      if (tree.strategy) applied.push(tree.strategy);
-      tree = tree.refuse;
-    } else break;
-  }
-  return [tree, applied];
-};
-
-/** A field with a slider for one symbol; `change` is called with no argument after every new text. */
+/** The exact number of a symbol as a text; a parameter (`stepped`) has a slider along powers of two as well. */
 class Field {
-  constructor(name, hint, largest, target, change) {
-    this.name = name;
-    this.target = target;
-    this.largest = largest;
+  constructor(name, hint, stepped, moved, done) {
+    this.stepped = stepped;
     this.text = make("input", { type: "text", inputMode: "numeric", spellcheck: false, ariaLabel: name });
-    this.slider = make("input", { type: "range", min: 0, max: STEPS, step: 1, ariaLabel: `${name}, slider` });
-    this.text.addEventListener("input", () => {
-      this.placeSlider();
-      change();
-    });
-    this.slider.addEventListener("input", () => {
-      this.text.value = this.atSlider(Number(this.slider.value));
-      this.mark();
-      change();
-    });
-    this.element = make("label", { className: "field", title: hint }, make("span", {}, code(name)), this.text, this.slider);
-  }
-
-  // Integers are spread by their logarithm, targets (which may be below 1) evenly.
-  atSlider(place) {
-    if (this.target) return String(Math.round((place / STEPS) * this.largest * 1000) / 1000);
-    return String(Math.round(Math.pow(this.largest + 1, place / STEPS)) - 1);
-  }
-
-  placeSlider() {
-    this.mark();
-    const value = this.value();
-    if (value === null) return;
-    const number = asNumber(value);
-    const share = this.target ? number / this.largest : Math.log1p(number) / Math.log1p(this.largest);
-    this.slider.value = Math.round(STEPS * Math.min(1, Math.max(0, share)));
-  }
-
-  mark() {
-    this.text.classList.toggle("wrong", this.value() === null);
+    this.slider = make("input", { type: "range", min: 0, max: LARGEST_POWER, step: 1, ariaLabel: `${name}, powers of two` });
+    this.text.addEventListener("input", () => this.set(this.text.value) || moved());
+    this.slider.addEventListener("input", () => this.set(String(2 ** Number(this.slider.value))) || moved());
+    for (const input of [this.text, this.slider]) input.addEventListener("change", done);
+    this.element = make("div", { className: "field", title: hint }, code(name), this.text, stepped ? this.slider : "");
   }
 
   value() {
-    return Walk.parse(this.text.value, this.target);
+    return Walk.parse(this.text.value, !this.stepped);
   }
 
   set(text) {
-    this.text.value = text;
-    this.placeSlider();
+    if (this.text.value !== text) this.text.value = text;
+    const value = this.value();
+    this.text.classList.toggle("wrong", value === null);
+    if (value !== null) this.slider.value = Math.round(Math.log2(Math.max(1, Number(value.n) / Number(value.d))));
+    this.slider.ariaValueText = text;
   }
 }
 
@@ -83,115 +40,103 @@ class ScheduleView {
     this.marks = [];
     this.shown = 0;
     this.chosen = null;
+    this.opened = new Set(); // kernels whose source is asked for
     this.verdict = make("div", { className: "verdict" });
     this.verdict.setAttribute("aria-live", "polite");
     this.tree = make("div", { className: "tree" });
     this.leaf = make("article", { className: "leaf-panel" });
-    this.element = make("section", { id: schedule.name });
+    this.chart = new Chart(schedule, (pairs, gpu) => {
+      this.take(pairs, gpu === undefined ? this.gpu.value : gpu);
+      this.update();
+      remember();
+    }, () => {
+      this.chart.draw(this.values());
+      remember();
+    });
     const title = `${schedule.name}: the schedule at line ${schedule.line}, function ${schedule.function}`;
-    const side = make("aside", {}, ...this.fieldsOf(), this.facts());
-    const main = make("main", {}, this.verdict, this.tools(), this.tree);
-    this.element.append(make("h2", {}, title), make("div", { className: "columns" }, side, main), this.leaf);
+    const legend = schedule.legend.map((line) => make("p", {}, line));
+    const main = make("main", {}, this.verdict, this.tools(), this.tree, make("div", { className: "meanings" }, ...legend), this.chart.element);
     if (!schedule.complete) main.prepend(make("p", { className: "warning" }, "The time limit ended the run early: branches are missing."));
-    this.draw();
-    this.start();
+    const columns = make("div", { className: "columns" }, make("aside", {}, ...this.fieldsOf(), ...this.facts()), main);
+    this.element = make("section", {}, make("h2", {}, title), columns, this.leaf);
+    this.tree.append(this.drawn(schedule.root));
+    this.apply({ axes: this.chart.axes });
   }
 
   fieldsOf() {
     const { schedule } = this;
-    this.machineField = new Map(schedule.fields);
-    this.targets = new Map(schedule.targets);
-    const change = () => this.update();
-    const ofPresets = (field) => Object.values(DATA.presets).map((one) => Number(one[field]));
-    const largest = (field) => 2 * Math.max(...ofPresets(field)) || LARGEST_PARAMETER; // NaN: the presets lack it
+    const options = schedule.gpus.flatMap(([preset, names]) =>
+      names.map((name) => make("option", { value: name }, name === preset ? name : `${name} (${preset})`)));
+    this.gpu = make("select", { ariaLabel: "GPU" }, make("option", { value: "" }, "limits of your own"), ...options);
+    const moved = () => this.update();
+    this.gpu.addEventListener("change", () => {
+      this.take([], this.gpu.value);
+      this.update();
+      remember();
+    });
     this.fields = new Map();
-    const add = (name, hint, most, target) => {
-      const field = new Field(name, hint, most, target, change);
+    const add = (name, hint, stepped) => {
+      const field = new Field(name, hint, stepped, moved, remember);
       this.fields.set(name, field);
       return field.element;
     };
-    this.preset = make("select", { ariaLabel: "machine" }, make("option", { value: "" }, "own values"));
-    for (const name of Object.keys(DATA.presets)) this.preset.append(make("option", { value: name }, name));
-    this.preset.addEventListener("change", () => {
-      this.take(DATA.presets[this.preset.value] || {});
-      this.update();
-    });
-    const machine = schedule.machine.map((name) => {
-      const target = this.targets.has(name);
-      const field = this.machineField.get(name);
-      const most = target ? 4 * asNumber(Walk.parse(this.targets.get(name), true)) : largest(field);
-      return add(name, target ? `target of a counter: ${field}` : field, most, target);
-    });
-    const fixed = schedule.fixed.map(([name, number]) => make("p", { className: "fixed" }, code(`${name} = ${number}`), " (fixed)"));
-    const named = [...schedule.data, ...schedule.program].map((name) =>
-      add(name, schedule.data.includes(name) ? "data parameter" : "program parameter", LARGEST_PARAMETER, false));
-    const opaque = schedule.opaque.map((name) => add(name, "computed by the C code", LARGEST_PARAMETER, false));
-    return [make("h3", {}, "Machine ", this.preset), ...machine, ...fixed, make("h3", {}, "Parameters"), ...named, ...opaque];
-  }
-
-  /** Give machine symbols the numbers of a machine, by the machine's field names. */
-  take(numbers) {
-    for (const name of this.schedule.machine) {
-      const number = numbers[this.machineField.get(name)];
-      if (number !== undefined) this.fields.get(name).set(number);
-    }
-  }
-
-  /** The first point: parameters of the example of leaf 1 on sm_80; the whole example where that has no leaf. */
-  start() {
-    this.preset.value = "sm_80";
-    this.take(DATA.presets.sm_80);
-    for (const [name, field] of this.fields) {
-      if (field.text.value === "") field.set(this.targets.get(name) || "1");
-    }
-    const [first] = this.schedule.leaves;
-    this.go(first, (name) => !this.schedule.machine.includes(name));
-    if (!this.selection.leaf) this.go(first);
-  }
-
-  /** Take the numbers of a leaf's example, those of the names that are `wanted`. */
-  go(leaf, wanted = () => true) {
-    for (const [name, number] of (leaf && leaf.witness) || []) {
-      if (this.fields.has(name) && wanted(name)) this.fields.get(name).set(number);
-    }
-    this.update();
+    const meanings = new Map(schedule.fields);
+    const limits = schedule.machine.map((name) => add(name, meanings.get(name), false));
+    limits.push(...schedule.fixed.map(([name, number]) => make("p", {}, code(`${name} = ${number}`), " (fixed)")));
+    const named = [["data", "data parameter"], ["program", "program parameter"], ["opaque", "computed by the C code"]];
+    const parameters = named.flatMap(([kind, hint]) => schedule[kind].map((name) => add(name, hint, true)));
+    const any = `${schedule.unasked.join(", ")} may have any value for which the program is defined.`;
+    return [
+      make("h3", {}, "GPU"), this.gpu, folded("Limits", ...limits),
+      make("h3", {}, "Parameters"), ...parameters, ...(schedule.unasked.length ? [make("p", {}, any)] : []),
+    ];
   }
 
   facts() {
-    const { schedule } = this;
-    const derived = schedule.derived.map((symbol) => code(`${symbol.name} = ${symbol.text}`));
-    const start = schedule.start.map((constraint) => code(constraint.text));
-    const parts = [make("h3", {}, "When it applies"), start.length ? list(start) : make("p", {}, "always")];
-    if (derived.length) parts.push(make("h3", {}, "Derived"), list(derived));
-    if (schedule.notes.length) {
-      const notes = schedule.notes.map(([subject, sentence]) => make("span", {}, make("b", {}, subject), `: ${sentence}`));
-      parts.push(make("details", {}, make("summary", {}, "What was tried"), list(notes)));
-    }
-    return make("div", { className: "facts" }, ...parts);
+    const { applies, notes } = this.schedule;
+    const parts = [folded("When the tree applies", applies.length ? list(applies.map(code)) : "always")];
+    const told = notes.map(([subject, sentence]) => make("span", {}, make("b", {}, subject), `: ${sentence}`));
+    return told.length ? [...parts, folded("What was tried", list(told))] : parts;
   }
 
   tools() {
-    this.search = make("input", { type: "search", placeholder: "search conditions, counters, strategies, code", ariaLabel: "search" });
+    this.search = make("input", { type: "search", placeholder: "search conditions, instances, strategies, code", ariaLabel: "search" });
     this.found = make("span", { className: "found" });
     this.search.addEventListener("input", () => this.find());
-    this.everything = make("input", { type: "checkbox" });
-    this.everything.addEventListener("change", () => {
-      this.draw();
-      this.find();
-      this.update();
-    });
     const fold = (open) => () => this.tree.querySelectorAll("details").forEach((one) => (one.open = open));
     const unfold = make("button", { type: "button", onclick: fold(true) }, "unfold all");
     const foldAll = make("button", { type: "button", onclick: fold(false) }, "fold all");
-    const decided = make("label", {}, this.everything, " conditions already decided, too");
-    return make("div", { className: "tools" }, this.search, this.found, unfold, foldAll, decided);
+    return make("div", { className: "tools" }, this.search, this.found, unfold, foldAll);
   }
 
-  draw() {
-    this.marks = [];
-    const [root, applied] = skipped(this.schedule.root, this.everything.checked);
-    const first = applied.length ? [make("span", { className: "edge" }, `first: ${applied.join(", ")}`)] : [];
-    this.tree.replaceChildren(...first, this.drawn(root));
+  /** Give symbols numbers, by (name, number); a GPU gives those of the machine. */
+  take(pairs, gpu) {
+    const [, , limits] = this.schedule.gpus.find(([, names]) => names.includes(gpu)) || [null, null, []];
+    this.gpu.value = gpu;
+    for (const [name, number] of [...pairs, ...limits]) this.fields.get(name).set(number);
+  }
+
+  /** Take a state as `Link.read` returns it; what it leaves out is as when the page opens. */
+  apply({ gpu, leaf, axes, values = [] }) {
+    const [preset, opening] = this.schedule.opening;
+    const first = this.schedule.gpus.find((one) => one[0] === preset);
+    this.take(opening, gpu === undefined && first ? first[1][0] : gpu || "");
+    for (const [name, number] of values) this.fields.get(name).set(number);
+    if (axes) this.chart.axes = axes;
+    this.update();
+    if (leaf) this.show(leaf);
+  }
+
+  state() {
+    const given = this.schedule.gpus.find(([, names]) => names.includes(this.gpu.value));
+    const known = new Set(given ? given[2].map(([name]) => name) : []);
+    const values = [...this.fields].filter(([name]) => !known.has(name)).map(([name, field]) => [name, field.text.value.trim()]);
+    return { schedule: this.schedule, gpu: this.gpu.value, leaf: this.shown || "", axes: this.chart.axes, values };
+  }
+
+  values() {
+    const pairs = [...this.fields].map(([name, field]) => [name, field.value()]);
+    return new Map(pairs.filter(([, value]) => value !== null));
   }
 
   /** The element of a subtree; `marks` gets what is searched and lit up. */
@@ -204,34 +149,31 @@ class ScheduleView {
     const mark = { element, tree, numbers, own: `${counter} ${condition.text}`.toLowerCase() };
     this.marks.push(mark);
     for (const side of ["accept", "refuse"]) {
-      if (tree[side].never && !this.everything.checked) continue;
-      const [child, later] = skipped(tree[side], this.everything.checked);
-      const applied = side === "refuse" && tree.strategy ? [tree.strategy, ...later] : later;
-      const words = [side === "accept" ? "yes" : "no", ...(applied.length ? [applied.join(", ")] : [])];
-      const edge = make("span", { className: "edge" }, words.join(": "));
-      const branch = make("div", { className: `branch ${side}` }, edge, this.drawn(child));
-      this.marks.push({ element: branch, edge: true, own: applied.join(" ").toLowerCase() });
-      mark[side] = branch;
-      element.append(branch);
+      const applied = tree[side].applied.join(", ");
+      const edge = make("span", { className: "edge" }, (side === "accept" ? "yes" : "no") + (applied && `: ${applied}`));
+      mark[side] = make("div", { className: `branch ${side}` }, edge, this.drawn(tree[side]));
+      this.marks.push({ element: mark[side], edge: true, own: applied.toLowerCase() });
+      element.append(mark[side]);
     }
     return element;
   }
 
   drawnEnd(tree) {
     if (!tree.leaf) {
-      // The limit alone; the verdict and the hint also have the strategies that were tried.
-      const text = tree.never ? "never" : `no leaf: ${tree.none.split("; ")[0]}`;
-      const element = make("div", { className: "none", title: tree.none }, text);
+      const element = make("div", { className: "none", title: tree.none }, `no leaf: ${tree.brief}`);
       this.marks.push({ element, tree, own: `no leaf: ${tree.none}`.toLowerCase() });
       return element;
     }
     const leaf = this.schedule.leaves[tree.leaf - 1];
     const element = make("button", { type: "button", className: "leaf" }, make("b", {}, `leaf ${leaf.id}`), ` ${leaf.title}`);
-    element.addEventListener("click", () => this.show(leaf.id));
+    element.addEventListener("click", () => {
+      this.show(leaf.id);
+      remember();
+    });
     const texts = [`leaf ${leaf.id}`, leaf.title];
     for (const one of leaf.variants) {
       const counters = one.counters.map((counter) => `${counter.name} ${counter.text}`);
-      texts.push(one.title, one.kernel, ...counters, one.metafork || "", one.cuda || "");
+      texts.push(one.title, one.kernel, ...counters, ...(one.sources || []));
     }
     this.marks.push({ element, tree, leaf: leaf.id, own: texts.join("\n").toLowerCase() });
     return element;
@@ -239,51 +181,42 @@ class ScheduleView {
 
   /** Hide what neither has the words searched for nor stands above or below something that has. */
   find() {
-    const words = this.search.value.toLowerCase().trim();
-    const hits = this.marks.filter((mark) => words && mark.own.includes(words));
+    const asked = this.search.value.toLowerCase().trim();
+    const hits = this.marks.filter((mark) => asked && mark.own.includes(asked));
     for (const mark of this.marks) {
       const within = hits.some((hit) => mark.element.contains(hit.element) || (hit.edge && hit.element.contains(mark.element)));
-      mark.element.classList.toggle("hidden", Boolean(words) && !within);
+      mark.element.classList.toggle("hidden", Boolean(asked) && !within);
       mark.element.classList.toggle("hit", hits.includes(mark) && !mark.edge);
-      if (words && within && mark.element.tagName === "DETAILS") mark.element.open = true;
+      if (asked && within && mark.element.tagName === "DETAILS") mark.element.open = true;
     }
-    this.found.textContent = words ? `${hits.length} found` : "";
+    this.found.textContent = asked ? `${hits.length} found` : "";
   }
 
   /** Walk the tree at the numbers of the fields, and light up the way. */
   update() {
-    const values = new Map();
-    for (const [name, field] of this.fields) {
-      const value = field.value();
-      if (value !== null) values.set(name, value);
-    }
-    const fits = (preset) => preset && this.schedule.machine.every((name) => {
-      const number = DATA.presets[preset][this.machineField.get(name)];
-      return number === undefined || number === this.fields.get(name).text.value.trim();
-    });
-    this.preset.value = [this.preset.value, ...Object.keys(DATA.presets)].find(fits) || "";
+    const values = this.values();
+    const fits = (gpu) => this.schedule.gpus.some(([, names, limits]) =>
+      names.includes(gpu) && limits.every(([name, number]) => values.has(name) && Walk.text(values.get(name)) === number));
+    this.gpu.value = [this.gpu.value, ...this.schedule.gpus.flatMap(([, names]) => names)].find(fits) || "";
     const found = (this.selection = Walk.select(this.schedule, values));
-    const taken = new Set();
-    let tree = found.path.length || found.leaf || found.region ? this.schedule.root : null;
     const sides = new Map();
+    let tree = found.end && this.schedule.root;
     for (const accepted of found.path) {
-      taken.add(tree);
       sides.set(tree, accepted ? "accept" : "refuse");
-      tree = accepted ? tree.accept : tree.refuse;
+      tree = tree[sides.get(tree)];
     }
-    if (tree) taken.add(tree);
     let lit = null;
-    for (const mark of this.marks) {
-      if (mark.edge) continue;
-      const on = taken.has(mark.tree);
-      mark.element.classList.toggle("taken", on);
-      for (const side of ["accept", "refuse"]) {
-        if (mark[side]) mark[side].classList.toggle("taken", on && sides.get(mark.tree) === side);
+    for (const mark of this.marks.filter((one) => !one.edge)) {
+      const side = sides.get(mark.tree);
+      mark.element.classList.toggle("taken", Boolean(side) || mark.tree === found.end);
+      for (const one of ["accept", "refuse"]) {
+        if (mark[one]) mark[one].classList.toggle("taken", side === one);
       }
-      if (mark.numbers) mark.numbers.textContent = on ? this.numbersOf(mark.tree.condition, sides.get(mark.tree)) : "";
-      if (on && !mark.tree.condition) lit = mark.element;
+      if (mark.numbers) mark.numbers.textContent = side ? this.numbersOf(mark.tree.condition, side) : "";
+      if (mark.tree === found.end) lit = mark.element;
     }
     this.say(found);
+    this.chart.draw(values);
     if (found.leaf !== this.chosen) {
       this.chosen = found.leaf;
       if (lit) this.tree.scrollTop += lit.getBoundingClientRect().top - this.tree.getBoundingClientRect().top - this.tree.clientHeight / 2;
@@ -301,13 +234,16 @@ class ScheduleView {
     const serial = "There the serial code runs.";
     verdict.className = found.leaf ? "verdict" : "verdict none";
     if (found.missing.length) verdict.replaceChildren(`No number is given for ${found.missing.join(", ")}.`);
-    else if (found.outside.length) verdict.replaceChildren(`No leaf: the values lie outside of the start system. ${serial}`, list(found.outside.map(code)));
+    else if (found.outside.length) verdict.replaceChildren(`No leaf: the tree does not apply to these values. ${serial}`, list(found.outside.map(code)));
     else if (!found.leaf) verdict.replaceChildren(`No leaf: ${found.region}. ${serial}`);
     else {
       const leaf = schedule.leaves[found.leaf - 1];
       const one = leaf.variants[found.variant - 1];
-      const passed = found.passed.flatMap(([number, failed]) => failed.map((text) => make("span", {}, `not variant ${number}: `, code(text))));
-      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), ` (${leaf.title}) is chosen, variant ${one.number}: `, code(one.kernel), ...(passed.length ? [list(passed)] : []));
+      const why = [
+        ...found.passed.map(([number, failed]) => [`variant ${number}`, failed]),
+        ...Object.entries(found.violated).map(([number, failed]) => [`leaf ${number}`, failed]),
+      ].map(([name, failed]) => make("span", {}, `not ${name}: `, code(failed.join("; "))));
+      verdict.replaceChildren(make("b", {}, `leaf ${leaf.id}`), ` (${leaf.title}) is chosen, variant ${one.number}: `, code(one.kernel), list(why));
     }
   }
 
@@ -316,21 +252,48 @@ class ScheduleView {
     const { selection } = this;
     return leaf.variants.map((one) => {
       const runs = selection.leaf === leaf.id && selection.variant === one.number;
-      const limits = one.limits.map((limit) => code(limit.text));
       const rows = one.counters.map((counter) => {
         const number = runs ? selection.estimates[counter.name] : undefined;
         const value = number === undefined || number === counter.text ? counter.text : `${counter.text} = ${number}`;
-        return make("tr", {}, make("th", {}, counter.name), make("td", {}, code(value)));
+        return make("tr", {}, make("th", { scope: "row" }, counter.name), make("td", {}, code(value)));
       });
       const parts = [make("summary", {}, `variant ${one.number}: ${one.title} `, code(one.kernel))];
-      if (limits.length) parts.push(make("h4", {}, "Runs where"), list(limits));
-      parts.push(make("table", {}, ...rows));
-      if (one.metafork !== null) {
-        const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0 }, text));
-        parts.push(make("div", { className: "sources" }, pane("MetaFork", one.metafork), pane("CUDA", one.cuda)));
-      }
+      if (one.limits.length) parts.push(make("h4", {}, "Runs if"), list(one.limits.map((limit) => code(limit.text))));
+      parts.push(make("table", {}, make("tbody", {}, ...rows)));
+      if (one.sources) parts.push(this.sourcesOf(one));
       return make("details", { className: runs ? "variant taken" : "variant", open: runs || leaf.variants.length === 1 }, ...parts);
     });
+  }
+
+  /** The texts of a variant, made when they are asked for. */
+  sourcesOf(variant) {
+    const panes = make("div", { className: "sources" });
+    const element = folded("program and kernel", panes);
+    const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0, ariaLabel: title }, ...words(text)));
+    element.addEventListener("toggle", () => {
+      this.opened[element.open ? "add" : "delete"](variant.kernel);
+      if (element.open && !panes.children.length) panes.append(pane("MetaFork", variant.sources[0]), pane("Kernel", variant.sources[1]));
+    });
+    element.open = this.opened.has(variant.kernel);
+    return element;
+  }
+
+  /** The nearest point that chooses a leaf on this GPU, of those with other powers of two for two parameters. */
+  nearest(id) {
+    const values = this.values();
+    const names = [...values.keys()].filter((name) => this.fields.get(name).stepped);
+    const far = (name, number) => Math.abs(Math.log2(number) - Math.log2(Math.max(1, Number(values.get(name).n))));
+    const points = names.flatMap((one, at) => names.slice(at).flatMap((other) => POWERS.flatMap((x) => POWERS.map((y) => {
+      const pairs = new Map([[one, x], [other, y]]); // of one name the last counts
+      return { pairs, distance: [...pairs].reduce((sum, pair) => sum + far(...pair), 0) };
+    }))));
+    const chosen = ({ pairs }) => {
+      const point = new Map(values);
+      for (const [name, number] of pairs) point.set(name, Walk.parse(number));
+      return Walk.choose(this.schedule, point).leaf === id;
+    };
+    const found = points.sort((a, b) => a.distance - b.distance).find(chosen);
+    return found && [...found.pairs];
   }
 
   show(id) {
@@ -341,23 +304,66 @@ class ScheduleView {
     for (const mark of this.marks) {
       if (mark.leaf) mark.element.classList.toggle("shown", mark.leaf === id);
     }
-    const example = make("button", { type: "button" }, "go to an example");
-    example.addEventListener("click", () => this.go(leaf));
-    const heading = make("h3", {}, `leaf ${leaf.id}: ${leaf.title} `, ...(leaf.witness ? [example] : []));
+    const example = make("button", { type: "button" }, "go there");
+    example.addEventListener("click", () => {
+      const near = this.nearest(id);
+      this.take(near || leaf.witness.filter(([name]) => this.fields.has(name)), near ? this.gpu.value : "");
+      this.update();
+      remember();
+    });
+    const heading = make("h3", {}, `leaf ${leaf.id}: ${leaf.title} `, ...(selection.leaf === id ? [] : [example]));
     const cases = leaf.systems.map((system) => code(system.map((one) => one.text).join(" and ") || "always"));
     const parts = [heading, make("h4", {}, cases.length > 1 ? "Chosen in any of these cases" : "Chosen when"), list(cases)];
-    const violated = selection.violated[id];
+    const violated = selection.violated && selection.violated[id];
     if (violated) parts.push(make("h4", {}, "Not chosen now"), list(violated.map(code)));
-    parts.push(make("h4", {}, "Variants, of which the first runs whose limits hold"), ...this.variantsOf(leaf));
+    parts.push(make("h4", {}, "Variants: the first runs whose limits hold"), ...this.variantsOf(leaf));
     this.leaf.replaceChildren(...parts);
   }
 }
 
-document.body.append(make("h1", {}, DATA.source));
-if (!DATA.schedules.length) document.body.append(make("p", {}, "There is no meta_schedule in this file."));
-if (DATA.schedules.length > 1) {
-  const links = DATA.schedules.map((one) => make("a", { href: `#${one.name}` }, `${one.name} (${one.leaves.length} leaves)`));
-  document.body.append(make("nav", {}, ...links));
+const VIEWS = new Map(); // by schedule, made when they are first shown
+const message = make("p", { role: "status", className: "warning" });
+const links = DATA.schedules.map((one) => make("a", {}, `${one.name} (${one.leaves.length} ${one.leaves.length === 1 ? "leaf" : "leaves"})`));
+const stage = make("div", {});
+let view = null;
+
+const viewOf = (schedule) => {
+  if (!VIEWS.has(schedule)) VIEWS.set(schedule, new ScheduleView(schedule));
+  return VIEWS.get(schedule);
+};
+
+/** Show the state of the address. */
+const arrive = () => {
+  const fragment = location.hash;
+  if (view && fragment === Link.write(view.state())) return;
+  message.textContent = "";
+  let state = { schedule: DATA.schedules[0] };
+  try {
+    if (fragment) state = Link.read(fragment, DATA.schedules);
+  } catch (error) {
+    message.textContent = `The part of the address after # is ignored: ${error.message}.`;
+    if (view) return;
+  }
+  view = viewOf(state.schedule);
+  view.apply(state);
+  stage.replaceChildren(view.element);
+  links.forEach((link, at) => {
+    link.href = `#/${encodeURIComponent(DATA.schedules[at].name)}`;
+    link.ariaCurrent = DATA.schedules[at] === state.schedule ? "page" : null;
+  });
+};
+
+/** Put the state into the address, as a step that the back button undoes, unless a number is wrong. */
+function remember() {
+  if ([...view.fields.values()].some((field) => field.value() === null)) return;
+  const fragment = Link.write(view.state());
+  if (fragment !== location.hash) location.hash = fragment;
 }
-const VIEWS = DATA.schedules.map((one) => new ScheduleView(one));
-document.body.append(...VIEWS.map((view) => view.element));
+
+document.body.append(make("h1", {}, DATA.source));
+if (links.length > 1) document.body.append(make("nav", {}, ...links));
+document.body.append(message, stage);
+if (DATA.schedules.length) {
+  window.addEventListener("hashchange", arrive);
+  arrive();
+} else stage.append("There is no meta_schedule in this file.");

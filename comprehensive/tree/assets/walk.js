@@ -2,6 +2,7 @@
 "use strict";
 
 const Walk = (() => {
+  const byName = () => Object.create(null); // names of C are no names of Object.prototype
   const gcd = (a, b) => {
     while (b) [a, b] = [b, a % b];
     return a < 0n ? -a : a;
@@ -72,16 +73,16 @@ const Walk = (() => {
 
   /**
    * Which leaf a point chooses (0: none), as comprehensive/tree/selection.py says it.
-   * `values` is a Map of names to rationals; `path` is the way through the tree, true for an accepted condition.
-   * `variant` is the number of the leaf's variant that runs; `passed` are [number, failures] of those before it.
+   * `values` is a Map of names to rationals; `path` is the way through the tree, true for an accepted condition, and
+   * `end` where it leads.  `variant` is the number of the leaf's variant that runs; `passed` are [number, failures] of
+   * those before it.
    */
-  const select = (schedule, values) => {
+  const choose = (schedule, values) => {
     const point = new Map(schedule.fixed.map(([name, number]) => [name, parse(number, true)]));
     for (const [name, value] of values) point.set(name, value);
     const missing = listed(schedule).filter((name) => !point.has(name));
-    const byName = () => Object.create(null); // names of C are no names of Object.prototype
-    const found = { leaf: 0, missing, outside: [], region: "", violated: {}, path: [], point, variant: 0, passed: [] };
-    Object.assign(found, { estimates: byName(), derived: byName() });
+    const found = { leaf: 0, missing, outside: [], region: "", path: [], end: null, point, variant: 0, passed: [] };
+    found.derived = byName();
     if (missing.length) return found;
     for (const symbol of schedule.derived) {
       const quotient = symbol.kind === "floor" || symbol.kind === "ceiling";
@@ -103,38 +104,47 @@ const Walk = (() => {
     found.outside = negative.map((name) => failure(`0 <= ${name}`, ZERO, "<=", point.get(name)));
     found.outside.push(...violations(schedule.start, point));
     if (found.outside.length) return found;
-    let tree = schedule.root;
-    while (tree.condition) {
-      const accepted = holds(tree.condition, point);
+    found.end = schedule.root;
+    while (found.end.condition) {
+      const accepted = holds(found.end.condition, point);
       found.path.push(accepted);
-      tree = accepted ? tree.accept : tree.refuse;
+      found.end = accepted ? found.end.accept : found.end.refuse;
     }
-    if (tree.leaf) found.leaf = tree.leaf;
-    else found.region = tree.none;
-    for (const leaf of schedule.leaves) {
-      if (leaf.id === found.leaf) {
-        for (const one of leaf.variants) {
-          if (!one.values.every(([name, value]) => text(point.get(name)) === value)) continue;
-          const failed = violations(one.limits, point);
-          if (failed.length) {
-            found.passed.push([one.number, failed]);
-            continue;
-          }
-          found.variant = one.number;
-          for (const counter of one.counters) {
-            const divisor = evaluate(counter.denominator, point);
-            if (divisor.n === 0n) continue;
-            found.estimates[counter.name] = text(divide(evaluate(counter.numerator, point), divisor));
-          }
-          break;
-        }
-      } else {
-        const failed = leaf.systems.map((system) => violations(system, point));
-        found.violated[leaf.id] = failed.reduce((best, one) => (one.length < best.length ? one : best));
+    if (!found.end.leaf) {
+      found.region = found.end.none;
+      return found;
+    }
+    found.leaf = found.end.leaf;
+    for (const one of schedule.leaves[found.leaf - 1].variants) {
+      if (!one.values.every(([name, value]) => text(point.get(name)) === value)) continue;
+      const failed = violations(one.limits, point);
+      if (!failed.length) {
+        found.variant = one.number;
+        break;
       }
+      found.passed.push([one.number, failed]);
     }
     return found;
   };
 
-  return { OPPOSITE, parse, text, sides, select };
+  /** What `choose` finds, with the values of the variant's counters, and for every other leaf what fails there. */
+  const select = (schedule, values) => {
+    const found = choose(schedule, values);
+    Object.assign(found, { estimates: byName(), violated: {} });
+    if (!found.end) return found;
+    for (const leaf of schedule.leaves) {
+      if (leaf.id === found.leaf) continue;
+      const failed = leaf.systems.map((system) => violations(system, found.point));
+      found.violated[leaf.id] = failed.reduce((best, one) => (one.length < best.length ? one : best));
+    }
+    const counters = found.leaf ? schedule.leaves[found.leaf - 1].variants[found.variant - 1].counters : [];
+    for (const counter of counters) {
+      const divisor = evaluate(counter.denominator, found.point);
+      if (divisor.n === 0n) continue;
+      found.estimates[counter.name] = text(divide(evaluate(counter.numerator, found.point), divisor));
+    }
+    return found;
+  };
+
+  return { OPPOSITE, parse, text, sides, listed, choose, select };
 })();

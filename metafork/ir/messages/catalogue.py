@@ -71,7 +71,7 @@ _ENTRIES = (
     Entry(
         "MF0010",
         "a syntax error",
-        "this is no C99 that is understood here.",
+        "a schedule is C99, with eight words of MetaFork.",
         "correct it; the place is where the parser stopped.",
     ),
     Entry(

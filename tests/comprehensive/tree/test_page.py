@@ -15,13 +15,15 @@ import pytest
 
 import metafork
 from comprehensive.leaf_files import LeafTexts
+from comprehensive.options import machine_values
 from comprehensive.tree import page
 from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree
-from comprehensive.tree.selection import MissingValueError, select
+from comprehensive.tree.selection import MissingValueError, machine_point, select, without_unasked
 from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.runtime.machine import PRESETS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 QUICK = {"counters": ["threads_per_block", "shared_memory"], "strategies": ["granularity", "caching"]}
@@ -62,7 +64,7 @@ HARNESS = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const answers = asked.points.map(([index, point]) => {
   const values = new Map(Object.entries(point).map(([name, text]) => [name, Walk.parse(text, true)]));
-  const { point: _, path, ...found } = Walk.select(asked.schedules[index], values);
+  const { point: _, path, end, ...found } = Walk.select(asked.schedules[index], values);
   return found;
 });
 console.log(JSON.stringify(answers));
@@ -83,17 +85,31 @@ def part(text, name):
     return re.search(rf'<script [^>]*id="{name}">(.*?)</script>', text, re.DOTALL)[1]
 
 
-def asked_of_node(text, points):
-    """Run the walk of a page at points, given as (index of the schedule, numbers by name)."""
+def run_node(script, given):
+    """Run a script with JSON on its input, and return the JSON that it prints."""
     node = shutil.which("node")
     if node is None:
         skip_loudly("there is no node: the JavaScript of report.html is NOT tested")
-    written = [(index, {name: str(number) for name, number in point.items()}) for index, point in points]
-    asked = json.dumps({"schedules": json.loads(part(text, "data"))["schedules"], "points": written})
-    command = [node, "-e", part(text, "walk") + HARNESS]
-    completed = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=120)
+    completed = subprocess.run(
+        [node, "-e", script], input=json.dumps(given), capture_output=True, text=True, timeout=120
+    )
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
+
+
+def schedules_of(text):
+    return json.loads(part(text, "data"))["schedules"]
+
+
+def asked_of_node(text, points):
+    """Run the walk of a page at points, given as (index of the schedule, numbers by name)."""
+    written = [(index, {name: str(number) for name, number in point.items()}) for index, point in points]
+    return run_node(part(text, "walk") + HARNESS, {"schedules": schedules_of(text), "points": written})
+
+
+def walked(document):
+    """The schedules as `metafork select` and the page walk them if only what decides is given."""
+    return [without_unasked(one, ())[0] for one in document.schedules]
 
 
 def expected(schedule, point):
@@ -117,9 +133,10 @@ def expected(schedule, point):
 def random_points(document, count, seed):
     """Points that lie at conditions as often as not: examples of leaves, moved a little, and numbers of any size."""
     rng = random.Random(seed)
+    schedules = walked(document)
     for _ in range(count):
-        index = rng.randrange(len(document.schedules))
-        schedule = document.schedules[index]
+        index = rng.randrange(len(schedules))
+        schedule = schedules[index]
         names = (*schedule.data, *schedule.program, *schedule.opaque, *schedule.machine)
         targets = {counter.limit for counter in schedule.counters if counter.kind == "performance"}
         point = {name: rng.choice([0, 1, 2, 3, 4, 8, 16, 31, 32, 100, 1000, 4096, 65536]) for name in names}
@@ -157,11 +174,148 @@ def test_the_page_chooses_what_select_chooses(text, options):
     answers = asked_of_node(page_of(result), points)
     seen = set()
     for (index, point), answer in zip(points, answers, strict=True):
-        wanted = expected(result.document.schedules[index], point)
+        wanted = expected(walked(result.document)[index], point)
         assert {key: answer[key] for key in wanted} == wanted, point
         seen |= {(index, answer["leaf"])}
     leaves = {(index, leaf.id) for index, one in enumerate(result.document.schedules) for leaf in one.leaves}
     assert leaves < seen  # and some point had none
+
+
+@pytest.mark.parametrize("name", ["matmul", "smooth", "transpose", "heat3d"])
+def test_the_page_chooses_what_select_chooses_on_every_gpu(name):
+    """Each GPU of the page, by its name, at powers of two and numbers beside them."""
+    rng = random.Random(name)
+    result = metafork.optimize(EXAMPLES / f"{name}.mf", machine="all", **QUICK)
+    text = page_of(result)
+    points, wanted = [], []
+    for index, (data, schedule) in enumerate(zip(schedules_of(text), walked(result.document), strict=True)):
+        gpus = [(gpu, numbers) for _, names, numbers in data["gpus"] for gpu in names]
+        assert {"RTX 4090", "A100", "H100"} <= {gpu for gpu, _ in gpus}
+        for gpu, numbers in gpus * 3:
+            asked = {
+                one: 2 ** rng.randrange(11) + rng.choice([0, 0, 0, 1]) for one in (*data["data"], *data["program"])
+            }
+            points.append((index, dict(numbers) | asked))
+            wanted.append(expected(schedule, machine_point(schedule, machine_values(gpu)) | asked))
+    answers = asked_of_node(text, points)
+    for (_, point), answer, want in zip(points, answers, wanted, strict=True):
+        assert answer == want, point
+    assert any(answer["leaf"] for answer in answers)
+
+
+def test_the_page_asks_what_select_asks():
+    """Of n, which decides nothing, there is only a word; GPUs that the tree is not for are not offered."""
+    (schedule,) = schedules_of(page_of(metafork.optimize(EXAMPLES / "matmul.mf", **QUICK)))
+    assert (schedule["unasked"], schedule["data"], schedule["program"]) == (["n"], [], ["B0", "ub1", "s"])
+    assert "1 <= dim0" in schedule["applies"]  # dim0 = n/B0
+    assert not any("dim0" in one["text"] for one in schedule["start"])
+    presets = [preset for preset, _, _ in schedule["gpus"]]
+    assert "sm_89" in presets
+    assert not {"sm_20", "sm_35", "gfx942"} & set(presets)
+
+
+@pytest.mark.parametrize(
+    ("options", "opening"),
+    [
+        (QUICK | {"static": {"B0": (16,), "ub1": (16,), "s": (4,)}}, ["sm_80", {"B0": "16", "ub1": "16", "s": "4"}]),
+        (QUICK | {"static": {"s": (8,)}}, ["sm_80", {"s": "8"}]),
+        (QUICK | {"machine": "h100"}, ["sm_90", {}]),
+        (QUICK | {"machine": "T=16,Z=300"}, [None, {}]),
+    ],
+)
+def test_the_page_opens_at_the_first_instance_of_the_first_leaf(options, opening):
+    result = metafork.optimize(EXAMPLES / "matmul.mf", **options)
+    text = page_of(result)
+    preset, numbers = schedules_of(text)[0]["opening"]
+    assert preset == opening[0]
+    assert opening[1].items() <= dict(numbers).items()
+    (answer,) = asked_of_node(text, [(0, dict(numbers))])
+    assert (answer["leaf"], answer["variant"]) == (1, 1) if opening[1] else answer["leaf"] == 1
+
+
+def test_the_page_opens_with_the_targets_that_counters_have():
+    """Leaf 1, the tiles with conflicts, is for a target that nobody asked for."""
+    options = {"counters": ["shared_memory", "bank_degree"], "strategies": ["granularity", "caching", "swizzle"]}
+    text = page_of(metafork.optimize(EXAMPLES / "aos.mf", machine="all", **options))
+    schedule = schedules_of(text)[1]
+    preset, numbers = schedule["opening"]
+    assert (preset, dict(numbers)["D"]) == ("sm_80", "1")
+    assert [answer["leaf"] for answer in asked_of_node(text, [(1, dict(numbers))])] == [2]
+
+
+LINKS = """
+const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(asked.fragments.map((fragment) => {
+  try {
+    const state = Link.read(fragment, asked.schedules);
+    const { schedule, values, ...rest } = state;
+    return { schedule: schedule.name, values: [...values], ...rest, again: state.axes && Link.write(state) };
+  } catch (error) {
+    return error.message;
+  }
+})));
+"""
+
+
+def test_an_address_holds_the_state():
+    text = page_of(metafork.optimize(PROTOTYPES, order="paper", **QUICK))
+    whole = "#/input_k0/RTX%204090/2/toString/?__proto__=16&toString=4"
+    wrong = {
+        "#input_k0": "it is not of this page",
+        "#/g_k0": "there is no schedule g_k0",
+        "#/input_k0/RTX%209999": "the tree is not for a GPU RTX 9999",
+        "#/input_k0/A100/9": "there is no leaf 9",
+        "#/input_k0/A100/1/toString/toString": "the map has no axes toString, toString",
+        "#/input_k0/A100/1/toString": "the map has no axes toString",
+        "#/input_k0/A100?valueOf=1": "there is no parameter valueOf",
+        "#/input_k0/A100?toString=1/2": "toString=1/2 is not a number",
+        "#/input_k0/A100?toString": "toString= is not a number",
+        "#/input_k0/%E0": "URI malformed",
+    }
+    given = {"schedules": schedules_of(text), "fragments": [whole, "#/input_k0", *wrong]}
+    state, name_alone, *messages = run_node(part(text, "walk") + part(text, "link") + LINKS, given)
+    values = [["__proto__", "16"], ["toString", "4"]]
+    asked = {
+        "schedule": "input_k0",
+        "gpu": "RTX 4090",
+        "leaf": 2,
+        "axes": ["toString", ""],
+        "values": values,
+        "again": whole,
+    }
+    assert state == asked
+    assert name_alone["schedule"] == "input_k0"
+    assert messages == list(wrong.values())
+
+
+COLOURS = """
+const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
+console.log(JSON.stringify(asked.map(Colours.parts)));
+"""
+
+
+def test_words_have_colours():
+    text = '#pragma x\nmeta_for (int i = 0; i < n2; i++) /* for\nall */ x[i] = f("a // \\"b", 1.5e-3f, 0LL); // 1'
+    page_text = page_of(metafork.optimize(EXAMPLES / "matmul.mf", **QUICK))
+    sources = [
+        one
+        for leaf in schedules_of(page_text)[0]["leaves"]
+        for variant in leaf["variants"]
+        for one in variant["sources"]
+    ]
+    (parts, *others) = run_node(part(page_text, "colours") + COLOURS, [text, *sources])
+    assert ["".join(part for _, part in one) for one in (parts, *others)] == [text, *sources]
+    assert [(kind, part) for kind, part in parts if kind] == [
+        ("directive", "#pragma x"),
+        ("keyword", "meta_for"),
+        ("type", "int"),
+        ("number", "0"),
+        ("comment", "/* for\nall */"),
+        ("text", '"a // \\"b"'),
+        ("number", "1.5e-3f"),
+        ("number", "0LL"),
+        ("comment", "// 1"),
+    ]
 
 
 COMPILED = {"counters": ["registers_per_thread"], "strategies": [], "static": {"s": (2, 4), "B": (128,)}}
@@ -175,12 +329,13 @@ def test_the_page_names_the_variant_that_select_names():
     assert any(one.limits for one in leaf.variants)
     limits = {"RB": 65536, "T": 1024, "Z": 12288, "block_dim_x": 1024}
     points = [
-        (0, limits | {"n": 4098, "s": s, "B": block, "R": registers})
+        (0, limits | {"s": s, "B": block, "R": registers})
         for s in (1, 2, 4)
         for block in (127, 128)
         for registers in range(20, 50)
     ]
     answers = asked_of_node(page_of(result), points)
+    (schedule,) = walked(result.document)
     for (_, point), answer in zip(points, answers, strict=True):
         assert answer == expected(schedule, point), point
     assert {(answer["variant"], bool(answer["passed"])) for answer in answers if answer["leaf"]} == {
@@ -287,29 +442,13 @@ def test_texts_of_the_input_are_texts():
     elements = Elements()
     elements.feed(text)
     names = [tag for tag, _ in elements.tags]
-    assert names == [
-        "html",
-        "head",
-        "meta",
-        "meta",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "noscript",
-        "script",
-        "script",
-        "script",
-    ]
+    assert names == ["html", "head", *["meta"] * 3, "title", "style", "body", "noscript", *["script"] * 6]
     data = json.loads(part(text, "data"))
-    assert (
-        data["source"]
-        == data["schedules"][0]["name"]
-        == data["schedules"][0]["leaves"][0]["variants"][-1]["cuda"]
-        == HOSTILE
-    )
-    view = part(text, "view")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", view)
+    (schedule,) = data["schedules"]
+    kernel = schedule["leaves"][0]["variants"][-1]["sources"][1]
+    assert data["source"] == schedule["name"] == kernel == HOSTILE
+    scripts = "".join(part(text, name) for name in page.SCRIPTS)
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", scripts)
 
 
 def test_nothing_comes_from_outside():
@@ -319,7 +458,6 @@ def test_nothing_comes_from_outside():
 
 
 EXERCISE = """
-const view = VIEWS[0];
 const field = (name, text) => {
   view.fields.get(name).text.value = text;
   view.fields.get(name).text.dispatchEvent(new Event("input"));
@@ -329,15 +467,16 @@ const said = [];
 for (const [name, text] of POINT) field(name, text);
 said.push(lit());
 field("Z", "x");
-said.push(lit(), view.verdict.textContent);
+said.push(lit(), view.verdict.textContent, view.chart.element.hidden);
 field("Z", "300");
-said.push(lit(), view.tree.querySelector("summary .numbers").textContent);
-view.preset.value = "sm_90";
-view.preset.dispatchEvent(new Event("change"));
-said.push(view.fields.get("Z").text.value);
-view.fields.get("Z").slider.value = 0;
-view.fields.get("Z").slider.dispatchEvent(new Event("input"));
-said.push(lit(), view.preset.value);
+said.push(lit(), view.tree.querySelector("summary .numbers").textContent, view.gpu.value);
+view.gpu.value = "H100";
+view.gpu.dispatchEvent(new Event("change"));
+said.push(view.fields.get("Z").text.value, decodeURI(location.hash));
+const slider = view.fields.get("s").slider;
+slider.value = 8;
+slider.dispatchEvent(new Event("input"));
+said.push(view.fields.get("s").text.value, lit());
 view.search.value = "leaf 2";
 view.search.dispatchEvent(new Event("input"));
 const seen = [...view.tree.querySelectorAll("button.leaf")].filter((one) => one.offsetParent);
@@ -346,11 +485,18 @@ view.search.value = "";
 view.search.dispatchEvent(new Event("input"));
 view.tree.querySelectorAll("button.leaf")[0].click();
 said.push(view.leaf.querySelectorAll("pre").length, view.leaf.querySelector("h3").textContent);
-document.title = JSON.stringify(said);
+view.leaf.querySelector("h3 button").click();
+said.push(lit(), view.gpu.value, view.fields.get("s").text.value);
+const source = view.leaf.querySelector(".variant details");
+source.addEventListener("toggle", () => {
+  said.push(source.querySelectorAll("pre").length, source.querySelector(".keyword").textContent);
+  document.title = JSON.stringify(said);
+});
+source.open = true;
 """
 
 
-def in_browser(text, tmp_path):
+def in_browser(text, tmp_path, fragment=""):
     """Return the title of a page after its scripts have run."""
     browser = next(
         (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
@@ -359,7 +505,8 @@ def in_browser(text, tmp_path):
         skip_loudly("there is no Chromium: the view of report.html is NOT tested")
     (tmp_path / "page.html").write_text(text, encoding="utf-8")
     options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    command = [browser, *options, "--dump-dom", (tmp_path / "page.html").as_uri()]
+    options += ["--virtual-time-budget=10000"]  # events that scripts wait for still come
+    command = [browser, *options, "--dump-dom", (tmp_path / "page.html").as_uri() + fragment]
     completed = subprocess.run(command, capture_output=True, text=True, timeout=120)
     title = re.search(r"<title>(.*?)</title>", completed.stdout, re.DOTALL)[1]
     return unescape(title), completed.stdout
@@ -370,57 +517,80 @@ def test_the_fields_light_up_the_leaf(tmp_path):
         EXAMPLES / "smooth.mf", counters=["shared_memory"], strategies=["granularity", "caching"], order="paper"
     )
     text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
-    point = [["n", "1000002"], ["s", "256"], ["B", "256"], ["Z", "100000"]]
+    point = [["s", "256"], ["B", "256"], ["Z", "100000"]]
     text = text.replace("</body>", f"<script>const POINT = {json.dumps(point)};{EXERCISE}</script></body>")
     title, _ = in_browser(text, tmp_path)
+    words = str(PRESETS["sm_90"].shared_words)
     assert json.loads(title) == [
         "leaf 1",
-        "",
-        "No number is given for Z.",
-        "leaf 2",
-        "65538 > 300",
-        str(metafork.Machine.fields(page.PRESETS["sm_90"])["shared_words"]),
-        "leaf 3",
-        "",
+        *("", "No number is given for Z.", True),
+        *("leaf 2", "65538 > 300", ""),
+        *(words, "#/smooth_k0/H100/2/s/B?s=256&B=256"),
+        *("256", "leaf 2"),
         ["leaf 2 x in shared memory, s joined the grid"],
-        2,
-        "leaf 1: x in shared memory go to an example",
-    ]
-
-
-VARIANTS = """
-const [view] = VIEWS;
-const at = (point) => {
-  for (const [name, text] of point) {
-    view.fields.get(name).text.value = text;
-    view.fields.get(name).text.dispatchEvent(new Event("input"));
-  }
-  const lit = [...view.leaf.querySelectorAll(".variant.taken summary")].map((one) => one.textContent);
-  return [view.verdict.textContent.split(")").slice(-1)[0], lit];
-};
-document.title = JSON.stringify(POINTS.map(at));
-"""
-
-
-def test_the_leaf_shows_its_variants(tmp_path):
-    result = metafork.optimize(EXAMPLES / "smooth.mf", **COMPILED)
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
-    points = [[["n", "4098"], ["B", "128"], ["R", "255"], ["s", s]] for s in ("2", "3")]
-    script = f"<script>const POINTS = {json.dumps(points)};{VARIANTS}</script></body>"
-    title, _ = in_browser(text.replace("</body>", script), tmp_path)
-    variants = result.document.schedules[0].leaves[0].variants
-    assert json.loads(title) == [
-        [f" is chosen, variant 1: {variants[0].kernel}", [f"variant 1: for s = 2, B = 128 {variants[0].kernel}"]],
-        [f" is chosen, variant 3: {variants[2].kernel}", [f"variant 3: as written {variants[2].kernel}"]],
+        *(0, "leaf 1: x in shared memory go there"),
+        *("leaf 1", "H100", "128"),
+        *(2, "meta_schedule"),
     ]
 
 
 def test_names_of_c_are_no_names_of_javascript(tmp_path):
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(metafork.optimize(PROTOTYPES, **QUICK)))
-    exercise = "document.title = [...VIEWS[0].fields].map(([name, field]) => name + '=' + field.text.value).join(' ');"
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(metafork.optimize(PROTOTYPES, order="paper", **QUICK)))
+    exercise = "document.title = [...view.fields].map(([name, field]) => name + '=' + field.text.value).join(' ');"
     title, dom = in_browser(text.replace("</body>", f"<script>{exercise}</script></body>"), tmp_path)
-    assert "constructor=1 __proto__=1 toString=1" in title
+    assert "__proto__=64 toString=64" in title
     assert "is chosen" in dom
+
+
+STEPS = """
+const said = [];
+const say = () => said.push([view.schedule.name, view.gpu.value, view.shown, message.textContent]);
+const next = () => new Promise((done) => window.addEventListener("hashchange", () => setTimeout(done), { once: true }));
+const cell = (name) => [...view.chart.table.querySelectorAll("button")].find((one) => one.title.startsWith(name));
+const numbers = () => ["__proto__", "toString"].map((name) => view.fields.get(name).text.value);
+const steps = async () => {
+  say();
+  cell("__proto__ = 4, toString = 2").click();
+  const current = cell("__proto__ = 4, toString = 2");
+  said.push([...numbers(), current.ariaCurrent, current.tabIndex]);
+  await next();
+  location.hash = "#/NAME/RTX%209999";
+  await next();
+  say();
+  history.back();
+  await next();
+  said.push(numbers());
+  history.back();
+  await next();
+  say();
+  cell("__proto__ = 4, toString = 2").focus();
+  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+  said.push(document.activeElement.title.split(":")[0]);
+  location.hash = "#/NAME?Z=300";
+  await next();
+  said.push([view.gpu.value, view.fields.get("Z").text.value]);
+  document.title = JSON.stringify(said);
+};
+// Steps before a page is loaded are none of the browser's history.
+window.addEventListener("load", () => setTimeout(() => steps().catch((error) => (document.title = error.stack))));
+"""
+
+
+def test_steps_are_in_the_address(tmp_path):
+    result = metafork.optimize(PROTOTYPES, order="paper", **QUICK)
+    name = result.document.schedules[0].name
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
+    text = text.replace("</body>", f"<script>{STEPS.replace('NAME', name)}</script></body>")
+    title, _ = in_browser(text, tmp_path, f"#/{name}/RTX%204090/1?toString=8")
+    assert json.loads(title) == [
+        [name, "RTX 4090", 1, ""],
+        ["4", "2", "true", 0],
+        [name, "RTX 4090", 1, "The part of the address after # is ignored: the tree is not for a GPU RTX 9999."],
+        ["4", "2"],
+        [name, "RTX 4090", 1, ""],
+        "__proto__ = 4, toString = 4",
+        ["", "300"],
+    ]
 
 
 def test_a_hostile_page_runs_under_its_own_policy(tmp_path):

@@ -14,6 +14,7 @@ from metafork.runtime.machine import (
     MachineError,
     OwnLimit,
     given_values,
+    gpus_of,
     parse_machine,
     preset_of_gpu,
     presets_between,
@@ -118,6 +119,13 @@ def test_gpus_of_amd_have_limits_of_their_own():
         assert machine.grid_dim_x * machine.block_dim_x < 2**32
     assert preset_of_gpu("AMD Instinct MI300X") == "gfx942"
     assert preset_of_gpu("RX 7900 XTX") == "gfx1100"
+
+
+def test_gpus_are_written_as_people_write_them():
+    assert gpus_of("sm_75") == ("T4", "RTX 2080", "RTX 2080 Ti")
+    assert gpus_of("gfx1100")[0] == "RX 7900 XT"  # not the architecture, RDNA3
+    names = [(preset, name) for preset in PRESETS for name in gpus_of(preset)]
+    assert [(preset, name) for preset, name in names if preset_of_gpu(name) != preset] == []
 
 
 def test_a_counters_own_limit_goes_by_compute_capability():
