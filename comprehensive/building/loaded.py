@@ -1,4 +1,4 @@
-"""``metafork.load``: the functions of a MetaFork file, called from Python with NumPy arrays.
+"""``metafork.load``: the functions of a MetaFork file, called from Python with arrays of NumPy or of a GPU.
 
     smooth = metafork.load("smooth.mf").smooth
     smooth(s=4, B=256, x=x, y=y)             # n is said by the shape of x
@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from comprehensive.building.compilers import has_gpu
+from comprehensive.building.device_arrays import OnDevice, borrowed, handle_of, on_device
 from comprehensive.building.library import cached
 from comprehensive.building.structured import Layout
 from comprehensive.optimize import source_of
@@ -66,19 +68,20 @@ def load(path_or_text: str | PathLike[str] | Source, *, cpu: bool | None = None,
     """
     source = source_of(path_or_text)
     unit = parse(source, reassociate=bool(options.get("reassociate")))
+    cpu = not has_gpu() if cpu is None else cpu
     library, tree = cached(source, unit.headers, cpu, {"static": "auto", **options})
-    return Loaded(unit, from_json(parsed(tree)), library)
+    return Loaded(unit, from_json(parsed(tree)), library, cpu=cpu)
 
 
 class Loaded:
     """A compiled file: its functions are attributes; a notebook shows its tree."""
 
-    def __init__(self, unit: TranslationUnit, document: TreeDocument, library: Path) -> None:
+    def __init__(self, unit: TranslationUnit, document: TreeDocument, library: Path, *, cpu: bool) -> None:
         self.library = library
         self.document = document
         self._code = ctypes.CDLL(str(library))
         self._functions = {
-            function.name: LoadedFunction(function, self._code, document)
+            function.name: LoadedFunction(function, self._code, document, cpu=cpu)
             for function in unit.functions
             if not function.static and function.name != "main"
         }
@@ -119,13 +122,15 @@ class Choice(dict[str, Selection]):
 
 
 class LoadedFunction:
-    """A function of a file, on arrays of the host.
+    """A function of a file, on arrays of the host or of the GPU.
 
     Raises ``TypeError`` and ``ValueError`` that name the argument, before anything runs.
     """
 
-    def __init__(self, function: Function, code: ctypes.CDLL, document: TreeDocument) -> None:
+    def __init__(self, function: Function, code: ctypes.CDLL, document: TreeDocument, *, cpu: bool) -> None:
         self.__name__ = function.name
+        self._code = code
+        self._cpu = cpu
         self._parameters = function.parameters
         self._names = tuple(one.name for one in function.parameters)
         self._schedules = [one for one in document.schedules if one.function == function.name]
@@ -147,7 +152,10 @@ class LoadedFunction:
             self._call.restype = _RETURNED[_returned(function)]
 
     def __call__(self, *given: Any, **named: Any) -> Any:
-        """Call the function; arrays are changed in place."""
+        """Call the function; arrays are changed in place.
+
+        With arrays of the GPU, kernels are begun on ``stream``: the number of a CUDA stream, or an object that has it.
+        """
         if self._refusal:
             raise TypeError(f"{self.__name__} cannot be called from Python: {self._refusal}")
         if not named and self._is_known(given):
@@ -155,11 +163,23 @@ class LoadedFunction:
             for place, _ in self._arrays:
                 arguments[place] = byref(from_buffer(given[place]))
             return self._call(*arguments)
-        arguments = self._arguments(given, named)
+        stream = None if "stream" in self._names else named.pop("stream", None)
+        handle = None if stream is None else handle_of(stream)
+        arguments = self._arguments(given, named, handle)
         self._check_shapes(arguments)
+        lent = {one.name: arguments[place] for place, one in self._arrays if type(arguments[place]) is OnDevice}
+        if not lent and stream is not None:
+            raise TypeError(f"{self.__name__}: a stream is for arrays of the GPU, and there is none")
+        if lent:
+            with borrowed(self._code, self.__name__, lent, handle) as addresses:
+                return self._called(arguments, addresses)
         self._known = self._said(arguments)
-        for place, _ in self._arrays:
-            arguments[place] = arguments[place].ctypes.data
+        return self._called(arguments, {})
+
+    def _called(self, arguments: list[Any], addresses: Mapping[str, int]) -> Any:
+        """Call the function with arrays at their addresses, or at others."""
+        for place, one in self._arrays:
+            arguments[place] = addresses[one.name] if one.name in addresses else arguments[place].ctypes.data
         return self._call(*arguments)
 
     def _is_known(self, given: Sequence[Any]) -> bool:
@@ -192,14 +212,14 @@ class LoadedFunction:
             selections[one.name] = select(without_unasked(one, point)[0], point)
         return Choice(self._schedules, selections)
 
-    def _arguments(self, given: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+    def _arguments(self, given: Sequence[Any], named: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return all arguments in order, arrays as ndarrays; what extents say is filled in."""
         if len(given) == len(self._names) and not named:
             values = dict(zip(self._names, given, strict=True))
         else:
             values = self._bound(given, named)
         for _, one in self._arrays:
-            values[one.name] = self._array(one, values[one.name])
+            values[one.name] = self._array(one, values[one.name], stream)
         for one in self._scalars:
             if one.name in values:
                 values[one.name] = self._scalar(one, values[one.name])
@@ -226,12 +246,16 @@ class LoadedFunction:
             raise TypeError(f"{self.__name__}: {', '.join(missing)} missing: {self.__doc__}")
         return values
 
-    def _array(self, one: FunctionParameter, value: Any) -> np.ndarray[Any, Any]:
+    def _array(self, one: FunctionParameter, value: Any, stream: int | None) -> np.ndarray[Any, Any]:
         """Return an argument as an ndarray of the declared type that C can walk, without a copy."""
         assert one.array is not None
         name, dtype = one.name, self._dtypes[one.name]
         if type(value) is not np.ndarray:
-            value = _as_ndarray(name, value, dtype)
+            value = _as_ndarray(name, value, dtype, stream)
+            if self._cpu and type(value) is OnDevice:
+                raise TypeError(
+                    f"{self.__name__}: {name} is in the memory of a GPU, and the kernels were built for the processor"
+                )
         structured, dimensions = value.dtype.fields is not None, len(one.array.extents)
         if structured and one.members:
             dimensions -= 1
@@ -340,18 +364,19 @@ def _layout(one: FunctionParameter) -> Layout:
     return Layout(places, columns * own.size)
 
 
-def _as_ndarray(name: str, value: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return what another library holds in memory of the host, without a copy."""
+def _as_ndarray(name: str, value: Any, dtype: np.dtype[Any], stream: int | None) -> np.ndarray[Any, Any]:
+    """Return what another library holds in memory of the host or of a GPU, without a copy."""
     if isinstance(value, np.ndarray):
         return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        try:
-            found: np.ndarray[Any, Any] = np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError) as error:
-            raise TypeError(f"{name} cannot be taken as memory of the host: {error}") from error
-        return found
-    if hasattr(value, "__cuda_array_interface__"):
-        raise TypeError(f"{name} is memory of a GPU, which load does not take yet: NAME_launch of the library does")
+    try:
+        found = on_device(value, stream)
+        if found is not None:
+            return found
+        if hasattr(value, "__dlpack__"):
+            of_host: np.ndarray[Any, Any] = np.from_dlpack(value)
+            return of_host
+    except (BufferError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{name} cannot be taken as an array: {error}") from error
     raise TypeError(f"{name} is {type(value).__name__}; give a NumPy array of {dtype}")
 
 

@@ -7,13 +7,16 @@ from collections.abc import Mapping, Sequence
 from comprehensive.emit.effects import effects_of
 from comprehensive.emit.header_file import source_name
 from comprehensive.emit.identifiers import c_comment
+from comprehensive.emit.kernel_comment import kernel_comment
 from comprehensive.emit.launch_text import launch_text
 from comprehensive.emit.leaf_code import LeafCode
 from comprehensive.emit.select_text import select_text
 from comprehensive.emit.signature import signature_of
 from comprehensive.emit.targets.target import Target
+from comprehensive.tree.document import document_of
 from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.width import in_width
 
 Codes = Mapping[str, Sequence[Sequence[LeafCode]]]
 """The code of every leaf's variants, by the name of its schedule, in their order."""
@@ -49,9 +52,12 @@ def device_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], codes: Cod
         signature = signature_of(tree.program)
         parts.append(f"/* ---- {signature.name}: line {tree.program.span.line} ---- */\n")
         leaf_codes = codes[signature.name]
-        for code in (code for codes_of_leaf in leaf_codes for code in codes_of_leaf):
-            compiled = () if code.compiled is None else (code.compiled,)
-            parts += [target.kernel(one) for one in (code, *compiled)]
+        schedule = document_of(tree)
+        for leaf, codes_of_leaf in zip(tree.leaves, leaf_codes, strict=True):
+            for variant, code in zip(leaf.variants, codes_of_leaf, strict=True):
+                compiled = () if code.compiled is None else (code.compiled,)
+                comment = kernel_comment(schedule, leaf, variant, code.kernel)
+                parts += [comment + target.kernel(code), *map(target.kernel, compiled)]
         chosen = select_text(tree, signature, leaf_codes, effects[signature.name])
         parts += [chosen.text, launch_text(tree, signature, leaf_codes, chosen, target)]
-    return "\n".join(parts)
+    return in_width("\n".join(parts))

@@ -19,6 +19,7 @@ from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 from metafork.printing.cuda import is_reserved
 from metafork.printing.expressions import Spelling, expression
+from metafork.printing.width import in_width
 
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<[^>\n]+>", re.MULTILINE)
 _OWN_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[\"<]([^\">\n]+)[\">]", re.MULTILINE)
@@ -107,7 +108,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         lines += [f"{_returns(function)} {function.name}({_arrays(function)});" for function in public]
         lines += ["#endif"]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif"]
-    return "\n".join(lines) + "\n"
+    return in_width("\n".join(lines)) + "\n"
 
 
 def _is_understood(function: Function) -> bool:

@@ -1,6 +1,7 @@
 """Compile C and C++ against the runtime's headers, with warnings as errors."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,23 @@ def build(target, sources, *flags, compiler=CPLUSPLUS, include=INCLUDE):
     """Compile and link sources into a program."""
     succeed([*compiler, *WARNINGS, f"-I{include}", *flags, *sources, "-o", target, "-lm"])
     return target
+
+
+def planted(directory, harness, faults):
+    """Build a harness whose variable ``planted`` says which fault is there.
+
+    A fault is the header, what is replaced in it (between « and »), and by what.
+    """
+    include = shutil.copytree(INCLUDE, directory / "include")
+    for number, (header, marked, other) in enumerate(faults, 1):
+        before, text, after = re.split("[«»]", marked)
+        whole = (include / "metafork" / header).read_text()
+        assert whole.count(before + text + after) == 1, marked
+        fault = f"(planted == {number} ? ({other}) : ({text}))"
+        (include / "metafork" / header).write_text(whole.replace(before + text + after, before + fault + after))
+    launch = include / "metafork" / "launch.h"
+    launch.write_text("extern int planted;\n" + launch.read_text())
+    return build(directory / harness.stem, [harness], "-O0", f"-I{harness.parent}", include=include)
 
 
 def built_with_pkg_config(prefix, name, source, program):

@@ -5,14 +5,12 @@ missing, bytes are wrong.
 """
 
 import os
-import re
-import shutil
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from tests.runtime.compiling import INCLUDE, SANITIZE, build, run
+from tests.runtime.compiling import SANITIZE, build, planted, run
 
 HARNESS = Path(__file__).with_name("residents.cu")
 
@@ -44,7 +42,11 @@ FAULTS = {
     "a kernel is not noted": ("residents.h", "one->used = «streams->kernels.begun + 1»", "0"),
     "a copy is not noted": ("residents.h", "one->sent = «streams->copies.begun»", "0"),
     "an event stands at another place": ("streams.h", "handle, &one->events[«number» %", "number + 1"),
-    "others' bytes between two stretches come back": ("residents.h", "more = «to_device || one->before»", "true"),
+    "others' bytes between two stretches come back": (
+        "residents.h",
+        "more = «to_device || one->before || one->borrowed»",
+        "true",
+    ),
     "what the device did not write comes back": ("streams.h", "if («one->before == NULL») metafork_pack", "true"),
     "what others wrote is taken for what was sent": ("residents.h", "if («one->fresh») {", "true"),
 }
@@ -54,17 +56,7 @@ FAULTS = {
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory):
     """The harness with all faults, of which each is there where its number is asked for."""
-    directory = tmp_path_factory.mktemp("faulty")
-    include = shutil.copytree(INCLUDE, directory / "include")
-    for number, (header, marked, other) in enumerate(FAULTS.values(), 1):
-        before, text, after = re.split("[«»]", marked)
-        whole = (include / "metafork" / header).read_text()
-        assert whole.count(before + text + after) == 1, marked
-        planted = f"(planted == {number} ? ({other}) : ({text}))"
-        (include / "metafork" / header).write_text(whole.replace(before + text + after, before + planted + after))
-    launch = include / "metafork" / "launch.h"
-    launch.write_text("extern int planted;\n" + launch.read_text())
-    return build(directory / "residents", [HARNESS], "-O0", f"-I{HARNESS.parent}", include=include)
+    return planted(tmp_path_factory.mktemp("faulty"), HARNESS, FAULTS.values())
 
 
 @pytest.mark.parametrize("fault", FAULTS)

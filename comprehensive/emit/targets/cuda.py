@@ -92,8 +92,8 @@ class Cuda(Struct, frozen=True):
     name: str = "cuda"
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
-        "arrays.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "host.h",
-        "launch.h", "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h",
+        "arrays.h", "borrowed.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h",
+        "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h",
         "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)

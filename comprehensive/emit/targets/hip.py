@@ -63,8 +63,9 @@ class Hip(Struct, frozen=True):
     architecture: str = "gfx90a"
     name: str = "hip"
     headers: tuple[str, ...] = (
-        "arrays.h", "byte_sets.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "hip.h", "host.h", "launch.h",
-        "machine.h", "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_cuda.h",
+        "arrays.h", "borrowed.h", "byte_sets.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "hip.h",
+        "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "residents.h", "streams.h",
+        "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     follows_machine: bool = True

@@ -53,8 +53,8 @@ class OpenCl(Struct, frozen=True):
     name: str = "opencl"
     hardware: Hardware = _HARDWARE
     headers: tuple[str, ...] = (
-        "arrays.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h", "library.h",
-        "machine.h", "machine_query.h", "no_streams.h", "program_cache.h", "residents.h", "streams.h",
+        "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
+        "library.h", "machine.h", "machine_query.h", "no_streams.h", "program_cache.h", "residents.h", "streams.h",
         "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)

@@ -59,8 +59,8 @@ class Ptx(Struct, frozen=True):
     name: str = "ptx"
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
-        "arrays.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h", "library.h",
-        "machine.h", "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_ptx.h",
+        "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
+        "library.h", "machine.h", "machine_query.h", "no_streams.h", "residents.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: bool = False

@@ -1,4 +1,7 @@
-"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where nothing is proved."""
+"""Races of the input as diagnostics: MF0401 and MF0402 for certain ones, MF0403 where nothing is proved.
+
+Besides them stand warnings about accesses that leave their array (MF0404) and blocks that no GPU runs.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from metafork.algebra.polynomial import ONE
 from metafork.analysis.block_sizes import oversized_blocks
 from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.assertions import Assertions
+from metafork.analysis.races.overruns import Overrun, overruns
 from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.race_help import RaceHelp
 from metafork.analysis.races.races import Race, race_report
@@ -26,6 +30,7 @@ from metafork.ir.program import (
     IntConst,
     Phase,
     Program,
+    binary,
     walk_expression,
     walk_statements,
 )
@@ -45,7 +50,7 @@ _NUMBERED = re.compile(r"\b([A-Za-z_]\w*?)_\d+\b")
 def check_races(
     unit: TranslationUnit, *, strict: bool = False, deadline: float | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Return warnings about accesses that are not proved free of races, and about blocks that no GPU runs.
+    """Return warnings: accesses not proved free of races, or outside of their array, and blocks that no GPU runs.
 
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
@@ -71,6 +76,7 @@ def check_races(
         here += [
             _open(pair, program, name, severity, tried, advice) for pair in _one_of_each_cause(report.unproved, advice)
         ]
+        here += [_beyond(one, program, name, words) for one in overruns(program)]
         found += [_in_words(one, members, words) for one in here]
         found += oversized_blocks(program, name)
     if any(one.severity is Severity.ERROR for one in found):
@@ -168,7 +174,9 @@ def _listed(texts: Sequence[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _iteration(access: Reference, values: Mapping[str, int], race: Race, program: Program, words: Set[str]) -> str:
+def _iteration(
+    access: Reference, values: Mapping[str, int], parameters: Mapping[str, int], program: Program, words: Set[str]
+) -> str:
     """Return the iteration of an access by the variables that the text has.
 
     Where the front end counts blocks and threads by others, their code begins with what those of the text are.
@@ -177,7 +185,7 @@ def _iteration(access: Reference, values: Mapping[str, int], race: Race, program
     made = {name for name in values if _written(name, words) not in words}
     single = {loop.var for loop in access.loops if loop.trips == ONE}
     told = {name for name in single if name in made or _MADE.fullmatch(name)}
-    known = {**race.parameters, **values}
+    known = {**parameters, **values}
     shown = {name: value for name, value in values.items() if name not in serial}
     for body in (program.body, *(stmt.body for stmt in walk_statements(program.body) if isinstance(stmt, Phase))):
         for stmt in body:
@@ -200,16 +208,16 @@ def _certain(
 ) -> Diagnostic:
     place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
     element = expression(place, as_written(program))
-    numbers = [f"{p.name} = {race.parameters[p.name]}" for p in program.parameters if p.name in race.parameters]
+    numbers = _numbers(program, race.parameters)
     iterations = [
-        _iteration(access, values, race, program, words)
+        _iteration(access, values, race.parameters, program, words)
         for access, values in ((race.first, race.first_iteration), (race.second, race.second_iteration))
     ]
     if _verb(race.first) == _verb(race.second):
         told = f"{iterations[0]} and {iterations[1]} both {_verb(race.first).replace('s ', ' ')}"
     else:
         told = f"{iterations[0]} {_verb(race.first)}, and {iterations[1]} {_verb(race.second)}"
-    reason = f"{told}, with {_listed(numbers)}." if numbers else f"{told}."
+    reason = f"{told}{numbers}."
     apart = race.second.element.span != race.first.element.span
     return Diagnostic(
         _CODES[race.kind],
@@ -220,6 +228,35 @@ def _certain(
         f"{reason}{_alike(race, advice)}",
         _with_assertion(advice.of(race.kind, race.first, race.second), tried.against(race), program),
         ((race.second.element.span, f"another thread {_verb(race.second)} here"),) if apart else (),
+    )
+
+
+def _numbers(program: Program, values: Mapping[str, int]) -> str:
+    """Return which parameters an example has."""
+    numbers = [f"{one.name} = {values[one.name]}" for one in program.parameters if one.name in values]
+    return f", with {_listed(numbers)}" if numbers else ""
+
+
+def _beyond(one: Overrun, program: Program, source_name: str, words: Set[str]) -> Diagnostic:
+    access, spelling = one.access, as_written(program)
+    place = replace(access.element, indices=tuple(IntConst(index) for index in one.element))
+    axis = next(k for k, index in enumerate(one.element) if not 0 <= index < one.extents[k])
+    array = next(array for array in program.arrays if array.name == access.array)
+    before, index = one.element[axis] < 0, access.element.indices[axis]
+    check = binary(">=", index, IntConst(0)) if before else binary("<", index, array.extents[axis])
+    iteration = _iteration(access, one.iteration, one.parameters, program, words)
+    count = " x ".join(map(str, one.extents))
+    return Diagnostic(
+        "MF0404",
+        Severity.WARNING,
+        f"`{expression(access.element, spelling)}` goes {'before the start' if before else 'beyond the end'} of "
+        f"`{array.name}`",
+        access.element.span,
+        source_name,
+        f"{iteration or 'an iteration'} touches `{expression(place, spelling)}`, and `{array.name}` has {count} "
+        f"element{'' if count == '1' else 's'}{_numbers(program, one.parameters)}.",
+        f"let the loops end earlier, or check the index: `if ({expression(check, spelling)})`.\n"
+        f"if `{array.name}` is larger, declare it so.",
     )
 
 

@@ -15,8 +15,6 @@ nothing: no caller may give them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from math import prod
 
 from msgspec import Struct, field
 
@@ -24,19 +22,17 @@ from metafork.algebra.prover import sample_points
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import Facts, program_facts
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.flat_rows import with_rows
+from metafork.analysis.races.playing import certain, lengths, played, values_at, within
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
-from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Promise
 
 MOST_ACCESSES = 4000
 """Accesses that are played through at one parameter point; larger points are skipped."""
-MOST_ITERATIONS = 20_000
-"""Iterations of the loops around one access that are played through, those included that its guards leave out."""
 
 
 class Race(Struct, frozen=True):
@@ -85,16 +81,14 @@ def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[R
     for path in launch_paths(program):
         doubtful = {pair.first.array for pair in compared.on(path).unproved(tuple(RaceKind), thorough=False)}
         accesses, quotients = references_and_quotients(path.program, facts)
-        accesses = tuple(access for access in accesses if access.array in doubtful and _certain(access))
+        accesses = tuple(access for access in accesses if access.array in doubtful and certain(access))
         if not accesses:
             continue
         samples = sample_points((*facts.constraints, *facts.running), facts.derived)  # of launches whose loops run
         for point in sorted(samples, key=lambda p: sum(p.values())):
-            values = _with_definitions(program, facts, point)
-            if values is not None and _on_path(path, facts, values):
-                for quotient in quotients:
-                    values[quotient.name] = quotient.evaluate(values)
-                for race in _Play(path.program, accesses, values, _lengths(path.program, facts, values)).races():
+            values = values_at(path, facts, quotients, point)
+            if values is not None:
+                for race in _Play(path.program, accesses, values, lengths(path.program, facts, values)).races():
                     found.setdefault((race.kind, race.first.array), race)
     return tuple(found.values())
 
@@ -200,71 +194,6 @@ def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts
     return found
 
 
-def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, int] | None:
-    """Return a point where scalars that are no polynomials have the values of their definitions.
-
-    ``None`` where one has no known value, or premises do not hold of them.
-    """
-    values = dict(point)
-    if not facts.opaque:
-        return values
-    scalars = dict(point)
-    try:
-        for one in program.derived:
-            if one.name in facts.opaque:
-                values[one.name] = converted(integer_value(one.definition, scalars), one.type)
-            scalars[one.name] = int(facts.values[one.name].evaluate(values))
-        for quotient in facts.derived:
-            values[quotient.name] = quotient.evaluate(values)
-    except (KeyError, NoValueError, ZeroDivisionError):
-        return None
-    return values if all(one.holds(values) for one in facts.constraints) else None
-
-
-def _certain(access: Reference) -> bool:
-    """Say whether the access surely happens where its guards, all polynomial, hold."""
-    return (
-        access.bounded
-        and access.phase is not None
-        and all(index is not None for index in access.indices)
-        and all(guard.meaning.exact for guard in access.guards)
-        and all(loop.trips is not None and loop.dense for loop in access.loops)
-    )
-
-
-def _on_path(path: UniformPath, facts: Facts, point: Mapping[str, int]) -> bool:
-    """Say whether the conditions of a path have their truth values at a point (conditions on the grid: unknown)."""
-    values = dict(point)
-    for name, value in facts.values.items():
-        try:
-            values.setdefault(name, int(value.evaluate(point)))
-        except KeyError:
-            return False
-    for condition, truth in path.conditions:
-        try:
-            if bool(integer_value(condition, values)) != truth:
-                return False
-        except NoValueError:
-            return False
-    return True
-
-
-def _lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Return the extents of the arrays at a point, as far as they are known there."""
-    values = dict(point)
-    for name, value in facts.values.items():
-        if value.symbols <= point.keys():
-            values.setdefault(name, int(value.evaluate(point)))
-    found: dict[str, tuple[int, ...]] = {}
-    for array in program.arrays:
-        with suppress(NoValueError):
-            found[array.name] = tuple(integer_value(extent, values) for extent in array.extents)
-    return found
-
-
-_Iteration = tuple[tuple[str, int], ...]
-
-
 class _Touch(Struct):
     """One access to an element: the iteration of the grid, of the block-level loops and of the threads."""
 
@@ -309,7 +238,7 @@ class _Play:
                 count += 1
                 if count > MOST_ACCESSES:
                     return
-                if not self._within(access.array, element):
+                if not within(self._lengths.get(access.array), element):
                     yield None
                     return
                 # An array of the block is another one in every block.
@@ -323,24 +252,8 @@ class _Play:
                 if len(others) < 8:
                     others.append(touch)
 
-    def _within(self, array: str, element: Sequence[int]) -> bool:
-        """Say whether an element lies in the memory of its array, as far as its extents are known."""
-        lengths = self._lengths.get(array)
-        if lengths is None or len(lengths) != len(element):
-            return True
-        place = 0
-        for index, length in zip(element, lengths, strict=True):
-            place = place * length + index
-        return 0 <= place < prod(lengths)
-
     def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
-        for number, values in enumerate(_iterations(access.loops, dict(self._point))):
-            if number > MOST_ITERATIONS:
-                return
-            inside = (constraint for loop in access.loops for constraint in loop.inside)
-            if not all(guard.holds(values) for guard in access.guards) or not all(c.holds(values) for c in inside):
-                continue
-            element = tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
+        for values, element in played(access, self._point):
             by_kind = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
             yield (
                 _Touch(access, by_kind[LoopKind.GRID], by_kind[LoopKind.BLOCK], by_kind[LoopKind.THREAD], dict(values)),
@@ -353,19 +266,6 @@ class _Play:
 
         parameters = {name: value for name, value in self._point.items() if name in self._point}
         return Race(kind, first.access, second.access, iteration(first), iteration(second), parameters, element)
-
-
-def _iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Yield the values of all symbols for every iteration of a nest."""
-    if not loops:
-        yield values
-        return
-    first, *rest = loops
-    assert first.trips is not None
-    for value in range(int(first.trips.evaluate(values))):
-        values[first.var] = value
-        yield from _iterations(rest, values)
-    values.pop(first.var, None)
 
 
 def _conflict(first: _Touch, second: _Touch) -> RaceKind | None:

@@ -449,6 +449,12 @@ _ENTRIES = (
         "meet, write `#pragma metafork disjoint(NAME)` in the line before.",
     ),
     Entry(
+        "MF0404",
+        "an access outside of its array",
+        "an iteration leaves the array whatever the parameters are. Only the declared elements go to the device.",
+        "let the loops end earlier, or check the index. If the array is larger, declare it so.",
+    ),
+    Entry(
         "MF0601",
         "a directive that does not apply",
         "a directive is applied only where it is proved that the program computes the same afterwards.",

@@ -87,6 +87,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0401": "`a[0] = i;` for every iteration `i` of the grid",
         "MF0402": "`a[j] = a[j + 1];` for threads `j`",
         "MF0403": "`a[idx[i]] = 1;`",
+        "MF0404": "`y[i] = x[i + 1];` for `i < n` and `x[n]`",
         "MF0601": "`tile(k, 4, strided)` of a sum",
         "MF0602": "`#pragma metafork schedule(tile(v))`",
     }

@@ -123,7 +123,7 @@ def read_only(array):
         ({"x": np.zeros(7)}, ValueError, "has . elements in dimension 0, and .* n = "),
         ({"x": np.zeros(8), "y": np.zeros(8)}, TypeError, "n: no shape says what it is"),
         ({"x": [1.0] * 9}, TypeError, "x is list; give a NumPy array of float64"),
-        ({"x": OnGpu()}, TypeError, "x is memory of a GPU"),
+        ({"x": OnGpu()}, TypeError, "x is in the memory of a GPU, and the kernels were built for the processor"),
         ({"by": "3"}, TypeError, "by is .3.; double by takes a number"),
         ({"n": 4.0}, TypeError, "n is 4.0; int n takes a number"),
         ({"n": 2**31}, ValueError, "n is 2147483648, which int n does not hold"),

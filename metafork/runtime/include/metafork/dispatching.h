@@ -4,6 +4,9 @@
 
 #include "metafork/dispatch.h"
 #include "metafork/residents.h"
+#if defined(METAFORK_HAS_STREAMS)
+#include "metafork/borrowed.h"
+#endif
 
 #include <stdarg.h>
 

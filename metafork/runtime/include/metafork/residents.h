@@ -34,6 +34,7 @@ typedef struct metafork_resident {
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
     bool fresh;       /* some of it nobody had written when it was made, and so nobody else may know of it */
+    bool borrowed;    /* it is the caller's (metafork/borrowed.h), and nobody else knows of the host's bytes */
     metafork_streams *streams; /* NULL: all is waited for at once */
     int64_t sent, used, wrote; /* the last copy to the device, the last kernel with this array, and the last that writes it */
     metafork_bytes host_newer;
@@ -78,7 +79,7 @@ static inline int metafork_move(metafork_resident *one, metafork_rows wanted, bo
     const metafork_bytes *older = to_device ? &one->device_newer : &one->host_newer;
     metafork_bytes parts;
     metafork_rows next = metafork_stretch(0, 0);
-    const bool more = to_device || one->before;
+    const bool more = to_device || one->before || one->borrowed;
     parts.count = 0;
     for (int i = 0; i < newer->count; i++)
         if (!metafork_put_common(&parts, newer->at[i], wanted)) {
@@ -194,7 +195,7 @@ static inline int metafork_have_before(metafork_resident *one) {
     const metafork_rows whole = metafork_whole(one);
     const char *const host = (const char *)one->host;
     int error = METAFORK_OK;
-    if (one->before != NULL) return METAFORK_OK;
+    if (one->before != NULL || one->borrowed) return METAFORK_OK;
     char *const before = (char *)malloc((size_t)one->bytes);
     if (before == NULL) return METAFORK_ENOMEM;
     if (one->fresh) {
@@ -220,6 +221,14 @@ typedef struct metafork_memory {
     int64_t bytes;
 } metafork_memory;
 
+/* An array of the caller's on a device, and the host's addresses that stand for it in what malloc gave. */
+typedef struct metafork_loan {
+    void *reserved;
+    uintptr_t host, memory;
+    int64_t bytes;
+    int number; /* of the device */
+} metafork_loan;
+
 typedef struct metafork_residents {
     metafork_resident *at;
     int count, room;
@@ -227,6 +236,10 @@ typedef struct metafork_residents {
     int kept_count, kept_room;
     metafork_memory *fresh;
     int fresh_count, fresh_room;
+    metafork_loan *loans;
+    int loan_count, loan_room;
+    metafork_streams *lent_streams; /* NULL, or those whose kernels go to a stream of the caller's */
+    void *own_stream;               /* where they went before */
     int depth; /* functions with schedules that are under way: calls of one by another */
     bool told; /* the next call of one is by such a function, whose host code is told of what it touches */
 } metafork_residents;
@@ -265,15 +278,21 @@ static inline bool metafork_unused(const metafork_resident *one) {
     return metafork_quiet(streams);
 }
 
-/* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */
-static inline void metafork_free_copy(metafork_residents *all, int index) {
-    if (!metafork_forked() && metafork_unused(&all->at[index])) metafork_device_free(all->at[index].number, all->at[index].memory);
+/* Know of a copy no more. */
+static inline void metafork_remove(metafork_residents *all, int index) {
     free(all->at[index].before);
     all->at[index] = all->at[--all->count];
     if (all->count > 0) return;
     free(all->at);
     all->at = NULL;
     all->room = 0;
+}
+
+/* Free one copy; what is newer on it is lost.  One that may be in use for ever stays. */
+static inline void metafork_free_copy(metafork_residents *all, int index) {
+    metafork_resident *const one = &all->at[index];
+    if (!metafork_forked() && metafork_unused(one) && !one->borrowed) metafork_device_free(one->number, one->memory);
+    metafork_remove(all, index);
 }
 
 static inline bool metafork_is_kept(const metafork_residents *all, const metafork_resident *one) {
@@ -291,7 +310,7 @@ static inline bool metafork_end_copies(metafork_residents *all, bool kept_stay) 
     for (int pass = 0; pass < 2; pass++)
         for (int i = all->count - 1; i >= 0; i--) {
             metafork_resident *const one = &all->at[i];
-            if (one->in_use || (kept_stay && metafork_is_kept(all, one))) continue;
+            if (one->in_use || one->borrowed || (kept_stay && metafork_is_kept(all, one))) continue;
             if (pass == 0) {
                 metafork_begin_fetch(one, metafork_whole(one));
             } else {
@@ -382,17 +401,8 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
 
 enum { METAFORK_MOST_ARRAYS = 64 };
 
-/* Bring arrays to the current device, by its number, all at once; those of no bytes are not touched.  Of arrays that overlap
- * none is written: they share one copy. */
-static inline int metafork_bring(int number, void *const *hosts, const int64_t *bytes, const char *const *names, const metafork_effect *effects, int count,
-                                 void **pointers) {
-    metafork_residents *all = metafork_residents_of_thread();
-    uintptr_t starts[METAFORK_MOST_ARRAYS];
-    int64_t sizes[METAFORK_MOST_ARRAYS];
-    for (int i = 0; i < count; i++) {
-        starts[i] = (uintptr_t)hosts[i];
-        sizes[i] = bytes[i];
-    }
+/* Let stretches that overlap become the one around them. */
+static inline void metafork_unite(uintptr_t *starts, int64_t *sizes, int count) {
     for (bool grew = true; grew;) {
         grew = false;
         for (int i = 0; i < count; i++)
@@ -406,6 +416,20 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
                 sizes[i] = size;
             }
     }
+}
+
+/* Bring arrays to the current device, by its number, all at once; those of no bytes are not touched.  Of arrays that overlap
+ * none is written: they share one copy. */
+static inline int metafork_bring(int number, void *const *hosts, const int64_t *bytes, const char *const *names, const metafork_effect *effects, int count,
+                                 void **pointers) {
+    metafork_residents *all = metafork_residents_of_thread();
+    uintptr_t starts[METAFORK_MOST_ARRAYS];
+    int64_t sizes[METAFORK_MOST_ARRAYS];
+    for (int i = 0; i < count; i++) {
+        starts[i] = (uintptr_t)hosts[i];
+        sizes[i] = bytes[i];
+    }
+    metafork_unite(starts, sizes, count);
     for (int i = 0; i < count; i++)
         for (int j = all->count - 1; j >= 0; j--) {
             const metafork_resident *one = &all->at[j];
@@ -585,7 +609,7 @@ METAFORK_DEFINITION long long metafork_trips(unsigned long long first, unsigned 
 
 /* Other threads may have the streams of one that has no copies. */
 static inline void metafork_at_rest(const metafork_residents *all) {
-    if (all->depth <= 0 && all->count == 0) metafork_streams_leave(all);
+    if (all->depth <= 0 && all->count == 0 && all->loan_count == 0) metafork_streams_leave(all);
 }
 
 METAFORK_DEFINITION void metafork_settle(void) {

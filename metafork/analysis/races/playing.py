@@ -1,0 +1,125 @@
+"""Playing a program's accesses through, iteration by iteration, at small parameter values that Start allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from math import prod
+
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.cfg.source_cfg import UniformPath
+from metafork.analysis.facts import Facts
+from metafork.analysis.loop_ranges import LoopRange
+from metafork.analysis.references import Reference
+from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
+from metafork.ir.program import Program
+
+MOST_ITERATIONS = 20_000
+"""Iterations of the loops around one access that are played through, those included that its guards leave out."""
+
+
+def values_at(
+    path: UniformPath, facts: Facts, quotients: Sequence[DerivedSymbol], point: Mapping[str, int]
+) -> dict[str, int] | None:
+    """Return what all symbols of a path's accesses are at a point; ``None`` where it is not taken there."""
+    values = _with_definitions(path.program, facts, point)
+    if values is None or not _on_path(path, facts, values):
+        return None
+    for quotient in quotients:
+        values[quotient.name] = quotient.evaluate(values)
+    return values
+
+
+def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, int] | None:
+    """Return a point where scalars that are no polynomials have the values of their definitions.
+
+    ``None`` where one has no known value, or premises do not hold of them.
+    """
+    values = dict(point)
+    if not facts.opaque:
+        return values
+    scalars = dict(point)
+    try:
+        for one in program.derived:
+            if one.name in facts.opaque:
+                values[one.name] = converted(integer_value(one.definition, scalars), one.type)
+            scalars[one.name] = int(facts.values[one.name].evaluate(values))
+        for quotient in facts.derived:
+            values[quotient.name] = quotient.evaluate(values)
+    except (KeyError, NoValueError, ZeroDivisionError):
+        return None
+    return values if all(one.holds(values) for one in facts.constraints) else None
+
+
+def certain(access: Reference) -> bool:
+    """Say whether the access surely happens where its guards, all polynomial, hold."""
+    return (
+        access.bounded
+        and access.phase is not None
+        and all(index is not None for index in access.indices)
+        and all(guard.meaning.exact for guard in access.guards)
+        and all(loop.trips is not None and loop.dense for loop in access.loops)
+    )
+
+
+def _on_path(path: UniformPath, facts: Facts, point: Mapping[str, int]) -> bool:
+    """Say whether the conditions of a path have their truth values at a point (conditions on the grid: unknown)."""
+    values = dict(point)
+    for name, value in facts.values.items():
+        try:
+            values.setdefault(name, int(value.evaluate(point)))
+        except KeyError:
+            return False
+    for condition, truth in path.conditions:
+        try:
+            if bool(integer_value(condition, values)) != truth:
+                return False
+        except NoValueError:
+            return False
+    return True
+
+
+def lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    """Return the extents of the arrays at a point, as far as they are known there."""
+    values = dict(point)
+    for name, value in facts.values.items():
+        if value.symbols <= point.keys():
+            values.setdefault(name, int(value.evaluate(point)))
+    found: dict[str, tuple[int, ...]] = {}
+    for array in program.arrays:
+        with suppress(NoValueError):
+            found[array.name] = tuple(integer_value(extent, values) for extent in array.extents)
+    return found
+
+
+def iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
+    """Yield the values of all symbols for every iteration of a nest."""
+    if not loops:
+        yield values
+        return
+    first, *rest = loops
+    assert first.trips is not None
+    for value in range(int(first.trips.evaluate(values))):
+        values[first.var] = value
+        yield from iterations(rest, values)
+    values.pop(first.var, None)
+
+
+def played(access: Reference, point: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
+    """Yield the iterations of an access at a point, each with the element that it touches, up to a number of them."""
+    inside = [constraint for loop in access.loops for constraint in loop.inside]
+    for number, values in enumerate(iterations(access.loops, dict(point))):
+        if number > MOST_ITERATIONS:
+            return
+        if all(guard.holds(values) for guard in access.guards) and all(one.holds(values) for one in inside):
+            yield values, tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
+
+
+def within(extents: Sequence[int] | None, element: Sequence[int]) -> bool:
+    """Say whether an element lies in the memory of its array, as far as its extents are known."""
+    if extents is None or len(extents) != len(element):
+        return True
+    place = 0
+    for index, length in zip(element, extents, strict=True):
+        place = place * length + index
+    return 0 <= place < prod(extents)
