@@ -96,13 +96,13 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
 
 
 def _of_threads(plan: PathPlan, scope: Scope, shape: tuple[Polynomial, ...]) -> Iterator[SharedAccess]:
-    held = {ref.order: (one.window, ref) for one in plan.windows for ref in one.window.references}
+    held = {ref.number: (one.window, ref) for one in plan.windows for ref in one.window.references}
     own = {array.name: array for array, _ in plan.block_arrays}
     for reference in plan.references:
         if reference.phase is None:
             continue  # all threads read one element
-        if reference.order in held:
-            window, access = held[reference.order]
+        if reference.number in held:
+            window, access = held[reference.number]
             place = tuple(
                 (index - low) * _inverse(stride)
                 for index, low, stride in zip(

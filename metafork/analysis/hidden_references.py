@@ -36,6 +36,7 @@ from metafork.ir.program import (
     binary,
     walk_statements,
 )
+from metafork.ir.visitor import Body
 
 
 def references_with_hidden(
@@ -43,8 +44,8 @@ def references_with_hidden(
 ) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], HiddenValues]:
     """Return the accesses, the quotients in conditions that the facts do not define, and the hidden values."""
     walk = HiddenWalk(facts)
-    found = tuple(walk.program(program))
-    return found, tuple(walk.quotients[len(facts.derived) :]), walk.hidden
+    walk.program(program)
+    return tuple(walk.found), tuple(walk.quotients[len(facts.derived) :]), walk.hidden
 
 
 class HiddenWalk(ReferenceWalk):
@@ -56,43 +57,43 @@ class HiddenWalk(ReferenceWalk):
         self._opaque = facts.opaque
         self._rounds = 0
 
-    def program(self, program: Program) -> Iterator[Reference]:
-        """Yield the accesses of a program, in evaluation order."""
+    def program(self, program: Program) -> None:
+        """Find the accesses of a program."""
         for argument in program.values:
-            if argument.type.integer and self._scope.values.get(argument.name) is None:
+            if argument.type.integer and self.scope.values.get(argument.name) is None:
                 low = None if argument.type.signed else 0
-                self._scope.values[argument.name] = self.hidden.unknown(argument.name, once_a_block=False, low=low)
-        self._scope.beyond = self.hidden
+                self.scope.values[argument.name] = self.hidden.unknown(argument.name, once_a_block=False, low=low)
+        self.scope.beyond = self.hidden
         for derived in program.derived:
-            value = self._scope.converted(derived.definition, derived.type) if derived.name in self._opaque else None
+            value = self.scope.converted(derived.definition, derived.type) if derived.name in self._opaque else None
             if value is not None:
-                self._scope.values[derived.name] = value
-        yield from super().program(program)
+                self.scope.values[derived.name] = value
+        super().program(program)
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
-        self._scope.beyond = None
+        self.scope.beyond = None
         plain = super()._declared(name, type_, value)
-        self._scope.beyond = self.hidden
+        self.scope.beyond = self.hidden
         return self._kept(name, type_, value) if plain is None else plain
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         kept = super()._kept(name, type_, value)
-        if kept is not None or self._scope.beyond is None:
+        if kept is not None or self.scope.beyond is None:
             return kept
         return self._lost(name, type_, stored_interval(value, type_, self._interval))
 
     def _choose(self, name: str, known: Extremum | Wrap) -> None:
         if isinstance(known, Wrap):
-            self._scope.bind(name, self.hidden.wrapped(self._scope, known))
+            self.scope.bind(name, self.hidden.wrapped(self.scope, known))
         else:
             super()._choose(name, known)
 
-    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
+    def _forget(self, body: Body, names: Iterable[str]) -> None:
         types = _types_of_assigned(body)
         start = {name: self._interval(Var(name, types[name])) for name in names if types[name].integer}
-        values = self._scope.values
+        values = self.scope.values
         before = {name: values.get(name) for name in start}
         super()._forget(body, names)
         if self._phase is None:
@@ -111,84 +112,80 @@ class HiddenWalk(ReferenceWalk):
         low, high = bounds or (None, None)
         low = 0 if low is None and not type_.signed else low
         value = self.hidden.unknown(name, once_a_block=True, low=low, high=high, most=most)
-        self._scope.ranges.assume(self.hidden.constraints(value))
+        self.scope.ranges.assume(self.hidden.constraints(value))
         if most is not None:
             (symbol,) = value.symbols
-            self._scope.ranges.enter(symbol, most + 1)
+            self.scope.ranges.enter(symbol, most + 1)
         return value
 
     def _interval(self, expr: Expr) -> Interval:
         """Return what is known of the value of an expression here."""
-        value = self._scope.polynomial(expr)
+        value = self.scope.polynomial(expr)
         if value is None:
             return (None if expr.type.signed else 0), None
         if value.is_constant:
             number = value.constant_value()
             return (int(number), int(number)) if number.denominator == 1 else (None, None)
-        needed = self._scope.ranges.needed
+        needed = self.scope.ranges.needed
         low = next((bound for bound in (1, 0) if needed(value, bound, None) == ()), None)
         return low, (1 if needed(value, None, 1) == () else None)
 
     # --- loops ------------------------------------------------------------------------------------------------
 
-    def _for(self, loop: For) -> Iterator[Reference]:
+    def loop(self, node: For) -> None:
+        """Visit a ``for``."""
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-        counted = counted_range(self._scope, loop, kind)
-        early = counted is not None and (counted.left_early or left_early(loop.body))
+        counted = counted_range(self.scope, node, kind)
+        early = counted is not None and (counted.left_early or left_early(node.body))
         if counted is not None and counted.range.dense and not (kind is LoopKind.BLOCK and early):
-            yield from super()._for(loop)
+            super().loop(node)
             return
-        if loop.init is not None:
-            yield from self._statement(loop.init)
-        step = () if loop.step is None else (loop.step,)
-        yield from self._rounds_of(loop.condition or IntConst(1), loop.body, step)
+        if node.init is not None:
+            self.statement(node.init)
+        self._loop_of_unknown_shape(node.condition, node.body, node.step)
 
-    def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        yield from self._rounds_of(condition, body, ())
-
-    def _rounds_of(self, condition: Expr, body: tuple[Stmt, ...], step: tuple[Stmt, ...]) -> Iterator[Reference]:
-        """Walk a loop in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
+    def _loop_of_unknown_shape(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
+        condition = condition or IntConst(1)
+        last = () if step is None else (step,)
         bounded, self._bounded = self._bounded, False
         unsaid = self._unsaid
-        outer, everything = self._scope, (*body, *step)
+        outer, everything = self.scope, (*body, *last)
         start = dict(outer.values)
-        added = self._added_each_round(body, step, condition)
+        added = self._added_each_round(body, last, condition)
         self._forget(everything, assigned_scalars(everything))
-        self._scope = outer.copy()
+        self.scope = outer.copy()
         depth = len(self._loops)
         if added:
             self._rounds += 1
             kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
             rounds = LoopRange(f"round {self._rounds}", None, kind)
             self._loops.append(rounds)
-            self._scope.ranges.enter(rounds.var, None)
+            self.scope.ranges.enter(rounds.var, None)
             for name, each in added.items():
                 before = start[name]
                 assert before is not None
-                self._scope.values[name] = before + each * Polynomial.symbol(rounds.var)
+                self.scope.values[name] = before + each * Polynomial.symbol(rounds.var)
         self._unsaid = unsaid + 1
-        yield from self._reads(condition)
+        self.expression(condition)
         self._unsaid = unsaid + breaks(body)
-        self._guards.append(Guard(condition, True, meaning(self._scope, condition, True), lasts=True))
-        self._scope.ranges.assume(self._guards[-1].constraints)
-        yield from self._body(body)
+        self._guards.append(Guard(condition, True, meaning(self.scope, condition, True), lasts=True))
+        self.scope.ranges.assume(self._guards[-1].constraints)
+        self.body(body)
         self._guards.pop()
         self._unsaid = unsaid + 1
-        for stmt in step:
-            yield from self._statement(stmt)
+        if step is not None:
+            self.statement(step)
         del self._loops[depth:]
-        self._scope = outer
+        self.scope = outer
         self._bounded, self._unsaid = bounded, unsaid
 
-    def _added_each_round(
-        self, body: tuple[Stmt, ...], step: tuple[Stmt, ...], condition: Expr
-    ) -> Mapping[str, Polynomial]:
+    def _added_each_round(self, body: Body, step: Body, condition: Expr) -> Mapping[str, Polynomial]:
         """Return what a loop adds to scalars of known value once a round, whatever happens in it.
 
         In the body that is so at its end alone, where nothing leaves a round early.
         """
         everything = (*body, *step)
-        inside = self._scope.copy()
+        inside = self.scope.copy()
         inside.beyond = None
         for name in _declared_or_assigned(everything):
             inside.bind(name, None)
@@ -200,7 +197,7 @@ class HiddenWalk(ReferenceWalk):
                     each = inside.polynomial(_increment(target, op, value) or target)
                 case _:
                     continue
-            before = self._scope.values.get(name)
+            before = self.scope.values.get(name)
             if each is None or before is None or not type_.holds(value.type):
                 continue
             once = sum(_assigns(other, name) for other in walk_statements(everything)) == 1
@@ -209,12 +206,12 @@ class HiddenWalk(ReferenceWalk):
         return added
 
 
-def _types_of_assigned(body: tuple[Stmt, ...]) -> Mapping[str, ScalarType]:
+def _types_of_assigned(body: Body) -> Mapping[str, ScalarType]:
     targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
     return {target.name: target.type for target in targets if isinstance(target, Var)}
 
 
-def _declared_or_assigned(body: tuple[Stmt, ...]) -> Iterator[str]:
+def _declared_or_assigned(body: Body) -> Iterator[str]:
     yield from assigned_scalars(body)
     yield from (stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
 

@@ -79,7 +79,7 @@ def _on_path(
     seen = set()
     for first in accesses:
         for second in accesses:
-            if first.array != second.array or first.order > second.order or not (first.writes or second.writes):
+            if first.array != second.array or first.number > second.number or not (first.writes or second.writes):
                 continue
             if first.commutes(second):
                 continue

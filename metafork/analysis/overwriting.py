@@ -64,8 +64,8 @@ def overwriting(program: Program, facts: Facts, accesses: Sequence[Reference]) -
         if not any(one.writes for one in own):
             continue
         rows = _rows(array, scope)
-        regions = {one.order: region for one in own if one.writes and (region := _region(one, rows)) is not None}
-        sure = [one for one in own if one.order in regions]
+        regions = {one.number: region for one in own if one.writes and (region := _region(one, rows)) is not None}
+        sure = [one for one in own if one.number in regions]
         exact = all(one in sure or any(_covers(write, one) for write in sure) for one in own if one.writes)
         plain = [one for one in sure if not one.reads]
         first = all(any(_covers(write, one) for write in plain) for one in own if one.reads)
@@ -87,7 +87,7 @@ def _rows(array: Array, scope: Scope) -> tuple[Polynomial, ...] | None:
 def _covers(write: Reference, other: Reference) -> bool:
     """Say whether whoever makes another access has written the same element before."""
     return (
-        write.order < other.order
+        write.number < other.number
         and write.indices == other.indices
         and None not in write.indices
         and write.loops == other.loops[: len(write.loops)]

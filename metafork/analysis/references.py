@@ -10,7 +10,7 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,33 +25,27 @@ from metafork.analysis.wraps import chosen_wrap, wrap_of
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
 from metafork.ir.program import (
+    LOGICAL,
     Assign,
-    Barrier,
     Binary,
-    BlockArray,
     Break,
-    Call,
-    Cast,
     Conditional,
     Continue,
     Declare,
     Element,
     Expr,
-    FloatConst,
     For,
     If,
-    IntConst,
     MetaFor,
     Phase,
-    PrivateArray,
     Program,
     Stmt,
-    Unary,
     Var,
     While,
     binary,
 )
 from metafork.ir.rewriting import private_arrays
+from metafork.ir.visitor import Body, Visitor
 
 
 class Guard(Struct, frozen=True):
@@ -95,7 +89,7 @@ class Reference(Struct, frozen=True):
 
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
     (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
-    the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
+    the phases in textual order, ``None`` at block level.  ``number`` is that of its element (``metafork.ir.visitor``).
     ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.  A
     ``certain`` one is made in exactly those iterations of its loops that the guards allow.
     """
@@ -108,7 +102,7 @@ class Reference(Struct, frozen=True):
     guards: tuple[Guard, ...]
     bounded: bool
     phase: int | None
-    order: int
+    number: int
     clamped: tuple[int, ...] = ()
     wrapped: tuple[int, ...] = ()
     atomic: str = ""
@@ -148,16 +142,14 @@ def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
 def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
     """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
     walk = ReferenceWalk(facts)
-    found = tuple(walk.program(program))
-    return found, tuple(walk.quotients[len(facts.derived) :])
+    walk.program(program)
+    return tuple(walk.found), tuple(walk.quotients[len(facts.derived) :])
 
 
 def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
     """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
     demands: list[Constraint] = []
-    walk = ReferenceWalk(facts, demands, control)
-    for _ in walk.program(program):
-        pass
+    ReferenceWalk(facts, demands, control).program(program)
     return demands
 
 
@@ -168,8 +160,7 @@ def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType
     """
     walk = ReferenceWalk(facts)
     kept = walk.watch(program)
-    for _ in walk.program(program):
-        pass
+    walk.program(program)
     return kept
 
 
@@ -186,16 +177,19 @@ def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
     return (at_most(extent, min(loop.type.greatest, loop.extent.type.greatest)),)
 
 
-class ReferenceWalk:
-    """One walk over a program; a fresh object each time."""
+class ReferenceWalk(Visitor):
+    """One walk over a program; a fresh object each time.  ``found`` are the accesses so far."""
+
+    scope: Scope
 
     def __init__(
         self, facts: Facts, demands: list[Constraint] | None = None, control: Collection[str] = frozenset()
     ) -> None:
-        self._scope = Scope.of(facts, demands)
+        self.scope = Scope.of(facts, demands)
+        self.found: list[Reference] = []
         self._demands = demands
         self._control = control
-        self.quotients = self._scope.derived
+        self.quotients = self.scope.derived
         self._loops: list[LoopRange] = []
         self._guards: list[Guard] = []
         self._bounded = True
@@ -203,37 +197,41 @@ class ReferenceWalk:
         """Reasons to leave an access out that no guard shows: jumps, and loops whose iterations are not known."""
         self._phase: int | None = None
         self._phases = 0
-        self._order = 0
+        self._stored: Assign | None = None
         self._reassigned: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
 
     def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
         """Take note of what stays within types, from the definitions of derived scalars on."""
-        kept = self._scope.kept = {}
+        kept = self.scope.kept = {}
         for derived in program.derived:
-            self._scope.converted(derived.definition, derived.type)
+            self.scope.converted(derived.definition, derived.type)
         return kept
 
-    def program(self, program: Program) -> Iterator[Reference]:
-        """Yield the accesses of a program, in evaluation order."""
+    def program(self, program: Program) -> None:
+        """Find the accesses of a program."""
         self._reassigned = assigned_scalars(program.body)
         self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
-        for loop in program.grid:
-            self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
-            self._scope.ranges.learn(extent_limits(self._scope, loop))
-        yield from self._body(program.body)
+        self._enter_all(program.grid, LoopKind.GRID, self.scope)
+        self.body(program.body)
+
+    def _enter_all(self, loops: Iterable[MetaFor], kind: LoopKind, outer: Scope) -> None:
+        for loop in loops:
+            self._enter(known_extent(outer, loop, kind), loop.var)
+            self.scope.ranges.learn(extent_limits(outer, loop))
 
     def _enter(self, loop: LoopRange, variable: str) -> None:
         self._loops.append(loop)
-        self._scope.bind(variable, loop.value)
-        self._scope.ranges.enter(loop.var, loop.trips)
-        self._scope.ranges.assume(loop.inside)
+        self.scope.bind(variable, loop.value)
+        self.scope.ranges.enter(loop.var, loop.trips)
+        self.scope.ranges.assume(loop.inside)
 
-    def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
+    def body(self, body: Body) -> None:
+        """Visit statements, of which each knows the jumps before it."""
         bounded, unsaid, depth, guards = self._bounded, self._unsaid, len(self._loops), len(self._guards)
         for stmt in body:
             stays = self._stays(stmt)
-            yield from self._statement(stmt)
+            self.statement(stmt)
             if left_early((stmt,)):
                 self._bounded = False
                 self._unsaid += 0 if stays else 1
@@ -250,32 +248,26 @@ class ReferenceWalk:
             match stmt:
                 case If(condition=here, then=(*_, Break() | Continue() as leaves), otherwise=()):
                     condition = here if condition is None else binary("&&", condition, here)
-                    return [Guard(condition, False, meaning(self._scope, condition, False), isinstance(leaves, Break))]
+                    return [Guard(condition, False, meaning(self.scope, condition, False), isinstance(leaves, Break))]
                 case If(condition=here, then=(If() as stmt,), otherwise=()):
                     condition = here if condition is None else binary("&&", condition, here)
                 case _:
                     return []
 
-    def _statement(self, stmt: Stmt) -> Iterator[Reference]:
-        match stmt:
-            case Declare(name=name, type=type_, value=value):
-                if value is not None:
-                    yield from self._reads(value)
-                chosen_ = None if value is None else self._chosen(value, type_)
-                self._scope.bind(name, None if value is None else self._declared(name, type_, value), chosen_)
-            case Assign():
-                yield from self._assignment(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                yield from self._reads(condition)
-                yield from self._branches(condition, then, otherwise)
-            case For():
-                yield from self._for(stmt)
-            case While(condition=condition, body=body):
-                yield from self._loop_of_unknown_shape(condition, body)
-            case Phase(threads=threads, body=body):
-                yield from self._threads(threads, body)
-            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
-                return
+    def extent(self, expr: Expr) -> None:
+        """Pass over an extent: it reads no memory."""
+
+    # --- scalars ----------------------------------------------------------------------------------------------
+
+    def declare(self, node: Declare) -> None:
+        """Visit the declaration of a scalar."""
+        name, type_, value = node.name, node.type, node.value
+        if value is None:
+            self.scope.bind(name, None)
+            return
+        self.expression(value)
+        chosen_ = self._chosen(value, type_)
+        self.scope.bind(name, self._declared(name, type_, value), chosen_)
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
@@ -287,8 +279,8 @@ class ReferenceWalk:
             return known
         if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
             return None
-        left, right = self._scope.polynomial(value.left), self._scope.polynomial(value.right)
-        if left is None or right is None or not right.symbols <= self._scope.constants:
+        left, right = self.scope.polynomial(value.left), self.scope.polynomial(value.right)
+        if left is None or right is None or not right.symbols <= self.scope.constants:
             return None
         loops = [loop for loop in self._loops if loop.var in left.symbols]
         grid = {loop.var: loop for loop in self._loops if loop.kind is LoopKind.GRID}
@@ -299,191 +291,196 @@ class ReferenceWalk:
             # With 0 <= i < t, i/s lies below t/s where s divides t, and nothing is said otherwise.
             alone = loops[0].trips if left == Polynomial.symbol(loops[0].var) else None
             trips = None if alone is None else alone.divide_exactly(right)
-        self._scope.ranges.enter(name, trips)
-        symbol = self._scope.noted(value, type_, self._scope.stored(Polynomial.symbol(name), value.type, type_))
+        self.scope.ranges.enter(name, trips)
+        symbol = self.scope.noted(value, type_, self.scope.stored(Polynomial.symbol(name), value.type, type_))
         if symbol is not None:
             self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
         return symbol
 
-    def _assignment(self, stmt: Assign) -> Iterator[Reference]:
-        target, op, value = stmt.target, stmt.op, stmt.value
-        yield from self._reads(value)
-        if isinstance(target, Element):
-            for index in target.indices:
-                yield from self._reads(index)
-            if target.array not in self._own:
-                yield self._reference(target, reads=bool(op), writes=True, atomic=kind(stmt))
+    def assign(self, node: Assign) -> None:
+        """Visit an assignment."""
+        self.expression(node.value)
+        if isinstance(node.target, Element):
+            self._stored = node
+            self.target(node.target)
+            self._stored = None
             return
-        full = binary(op, target, value) if op else value
-        chosen_ = self._chosen(full, target.type)
-        self._scope.bind(target.name, self._kept(target.name, target.type, full), chosen_)
+        full = binary(node.op, node.target, node.value) if node.op else node.value
+        name, type_ = node.target.name, node.target.type
+        chosen_ = self._chosen(full, type_)
+        self.scope.bind(name, self._kept(name, type_, full), chosen_)
 
     def _chosen(self, value: Expr, type_: ScalarType) -> Extremum | Wrap | None:
         """Return what is known of a value that may be one of several polynomials."""
-        extremum = extremum_of(self._scope, value, type_)
-        return wrap_of(self._scope, value, type_) if extremum is None else extremum
+        extremum = extremum_of(self.scope, value, type_)
+        return wrap_of(self.scope, value, type_) if extremum is None else extremum
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
         if name not in self._control:
-            self._scope.demands = None
-        kept = self._scope.converted(value, type_)
-        self._scope.demands = self._demands
+            self.scope.demands = None
+        kept = self.scope.converted(value, type_)
+        self.scope.demands = self._demands
         return kept
 
-    def _threads(self, threads: tuple[MetaFor, ...], body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        outer = self._scope
-        self._scope = outer.copy()
+    def _choose(self, name: str, known: Extremum | Wrap) -> None:
+        """Take note that a scalar without a polynomial is one of several."""
+        self.scope.bind(name, None, known)
+
+    def _forget(self, body: Body, names: Iterable[str]) -> None:
+        """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
+        for name in names:
+            self.scope.bind(name, None)
+
+    # --- control ----------------------------------------------------------------------------------------------
+
+    def phase(self, node: Phase) -> None:
+        """Visit a phase."""
+        outer = self.scope
+        self.scope = outer.copy()
         self._phase = self._phases
         self._phases += 1
-        for loop in threads:
-            self._enter(known_extent(outer, loop, LoopKind.THREAD), loop.var)
-            self._scope.ranges.learn(extent_limits(outer, loop))
-        yield from self._body(body)
-        del self._loops[len(self._loops) - len(threads) :]
+        self._enter_all(node.threads, LoopKind.THREAD, outer)
+        self.body(node.body)
+        del self._loops[len(self._loops) - len(node.threads) :]
         self._phase = None
-        self._scope = outer
+        self.scope = outer
 
-    def _branches(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> Iterator[Reference]:
-        before = self._scope
+    def branch(self, node: If) -> None:
+        """Visit an ``if``."""
+        self.expression(node.condition)
+        before, condition = self.scope, node.condition
         ends: list[Scope] = []
-        for truth, body in ((True, then), (False, otherwise)):
-            self._scope = before.copy()
-            self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
-            self._scope.ranges.assume(self._guards[-1].constraints)
-            yield from self._body(body)
+        for truth, body in ((True, node.then), (False, node.otherwise)):
+            self.scope = before.copy()
+            self._guards.append(Guard(condition, truth, meaning(self.scope, condition, truth)))
+            self.scope.ranges.assume(self._guards[-1].constraints)
+            self.body(body)
             self._guards.pop()
-            ends.append(self._scope)
-        self._scope = before
-        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(then + otherwise)}
+            ends.append(self.scope)
+        self.scope = before
+        changing = node.then + node.otherwise
+        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(changing)}
         for name, (value, _) in merged.items():
             if value is not None:
                 before.bind(name, value)
-        self._forget(then + otherwise, [name for name, (value, _) in merged.items() if value is None])
+        self._forget(changing, [name for name, (value, _) in merged.items() if value is None])
         for name, (value, known) in merged.items():
             if value is None and known is not None:
                 self._choose(name, known)
 
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        """Take note that a scalar without a polynomial is one of several."""
-        self._scope.bind(name, None, known)
-
-    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
-        """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
-        for name in names:
-            self._scope.bind(name, None)
-
-    def _for(self, loop: For) -> Iterator[Reference]:
+    def loop(self, node: For) -> None:
+        """Visit a ``for``."""
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-        if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
-            yield from self._reads(loop.init.value)
-        counted = counted_range(self._scope, loop, kind)
-        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or left_early(loop.body)):
+        if node.init is not None and node.init.value is not None:
+            self.expression(node.init.value)
+        counted = counted_range(self.scope, node, kind)
+        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or left_early(node.body)):
             counted = None  # an iteration may end before what stands at its end, copies included
-        self._forget(loop.body, assigned_scalars(loop.body))
+        self._forget(node.body, assigned_scalars(node.body))
         if counted is None:
-            if loop.init is not None:
-                name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
+            if node.init is not None:
+                name = node.init.name if isinstance(node.init, Declare) else _assigned_name(node.init)
                 if name:
-                    self._scope.bind(name, None)
-            condition = loop.condition or IntConst(1)
-            step = (loop.step,) if loop.step is not None else ()
-            yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
+                    self.scope.bind(name, None)
+            self._loop_of_unknown_shape(node.condition, node.body, node.step)
             return
-        outer, bounded, unsaid = self._scope, self._bounded, self._unsaid
-        self._scope = outer.copy()
+        outer, bounded, unsaid = self.scope, self._bounded, self._unsaid
+        self.scope = outer.copy()
         self._enter(counted.range, counted.variable)
-        if loop.condition is not None:
-            yield from self._tested(loop.condition)
-        if counted.left_early or breaks(loop.body):
+        if node.condition is not None:
+            self._tested(node.condition)
+        if counted.left_early or breaks(node.body):
             self._bounded = False  # iterations after the one that leaves do not happen
-        self._unsaid += counted.left_early + breaks(loop.body)
-        yield from self._body(loop.body)
+        self._unsaid += counted.left_early + breaks(node.body)
+        self.body(node.body)
         self._bounded, self._unsaid = bounded, unsaid
         self._loops.pop()
-        self._scope = outer
+        self.scope = outer
         outer.bind(counted.variable, None)
 
-    def _tested(self, condition: Expr) -> Iterator[Reference]:
-        """Yield what the condition of a counted loop reads."""
-        return self._reads(condition)
+    def _tested(self, condition: Expr) -> None:
+        """Visit the condition of a counted loop."""
+        self.expression(condition)
 
-    def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
+    def repeat(self, node: While) -> None:
+        """Visit a ``while``."""
+        self._loop_of_unknown_shape(node.condition, node.body, None)
+
+    def _loop_of_unknown_shape(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
         bounded, self._bounded = self._bounded, False
         self._unsaid += 1
-        self._forget(body, assigned_scalars(body))
-        outer = self._scope
-        self._scope = outer.copy()
-        yield from self._reads(condition)
-        yield from self._body(body)
-        self._scope = outer
+        everything = body if step is None else (*body, step)
+        self._forget(everything, assigned_scalars(everything))
+        outer = self.scope
+        self.scope = outer.copy()
+        if condition is not None:
+            self.expression(condition)
+        self.body(everything)
+        self.scope = outer
         self._bounded = bounded
         self._unsaid -= 1
 
-    def _reads(self, expr: Expr) -> Iterator[Reference]:
-        match expr:
-            case Element(indices=indices):
-                for index in indices:
-                    yield from self._reads(index)
-                if expr.array not in self._own:
-                    yield self._reference(expr, reads=True, writes=False)
-            case Binary(op=("&&" | "||") as op, left=left, right=right):
-                yield from self._reads(left)
-                yield from self._guarded(left, op == "&&", right)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
-                yield from self._reads(condition)
-                yield from self._guarded(condition, True, then)
-                yield from self._guarded(condition, False, otherwise)
-            case Binary(left=left, right=right):
-                yield from self._reads(left)
-                yield from self._reads(right)
-            case Unary(operand=operand) | Cast(operand=operand):
-                yield from self._reads(operand)
-            case Call(arguments=arguments):
-                for argument in arguments:
-                    yield from self._reads(argument)
-            case IntConst() | FloatConst() | Var():
-                return
+    # --- expressions ------------------------------------------------------------------------------------------
 
-    def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> Iterator[Reference]:
-        outer = self._scope
+    def binary(self, node: Binary) -> None:
+        """Visit an operation; the right side of ``&&`` and ``||`` is evaluated on a condition."""
+        self.expression(node.left)
+        if node.op in LOGICAL:
+            self._guarded(node.left, node.op == "&&", node.right)
+        else:
+            self.expression(node.right)
+
+    def conditional(self, node: Conditional) -> None:
+        """Visit ``condition ? then : otherwise``."""
+        self.expression(node.condition)
+        self._guarded(node.condition, True, node.then)
+        self._guarded(node.condition, False, node.otherwise)
+
+    def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> None:
+        outer = self.scope
         self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
-        self._scope = outer.copy()
-        self._scope.ranges.assume(self._guards[-1].constraints)
-        yield from self._reads(expr)
-        self._scope = outer
+        self.scope = outer.copy()
+        self.scope.ranges.assume(self._guards[-1].constraints)
+        self.expression(expr)
+        self.scope = outer
         self._guards.pop()
 
-    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
-        self._order += 1
+    def element(self, node: Element, number: int) -> None:
+        """Find an access."""
+        if node.array in self._own:
+            return
         indices: list[Polynomial | None] = []
         distances: dict[int, LoopRange] = {}
         turns: dict[int, LoopRange] = {}
-        for axis, index in enumerate(element.indices):
-            value = self._scope.polynomial(index)
-            symbol = f"{element.array} {self._order}.{axis}"
-            near = distance(self._scope, index, symbol) if value is None else None
+        for axis, index in enumerate(node.indices):
+            value = self.scope.polynomial(index)
+            symbol = f"{node.array} {number}.{axis}"
+            near = distance(self.scope, index, symbol) if value is None else None
             if near is not None:
                 distances[axis], value = near, near.value
-            wrap = wrap_of(self._scope, index) if value is None else None
+            wrap = wrap_of(self.scope, index) if value is None else None
             if wrap is not None:
                 turns[axis] = _turns(wrap, symbol)
                 value = turns[axis].value
             indices.append(value)
-        return Reference(
-            element,
-            tuple(indices),
-            reads,
-            writes,
-            (*self._loops, *distances.values(), *turns.values()),
-            tuple(self._guards),
-            self._bounded,
-            self._phase,
-            self._order,
-            tuple(distances),
-            tuple(turns),
-            atomic,
-            not self._unsaid,
+        stored = self._stored if self._stored is not None and node is self._stored.target else None
+        self.found.append(
+            Reference(
+                node,
+                tuple(indices),
+                stored is None or bool(stored.op),
+                stored is not None,
+                (*self._loops, *distances.values(), *turns.values()),
+                tuple(self._guards),
+                self._bounded,
+                self._phase,
+                number,
+                tuple(distances),
+                tuple(turns),
+                "" if stored is None else kind(stored),
+                not self._unsaid,
+            )
         )
 
 

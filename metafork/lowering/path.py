@@ -113,9 +113,9 @@ class PathLowering:
     _buffers: dict[int, Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._held = {ref.order: (held, ref) for held in self.plan.windows for ref in held.window.references}
-        self._own = {ref.order: code for code in self.private for ref in code.window.references}
-        self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
+        self._held = {ref.number: (held, ref) for held in self.plan.windows for ref in held.window.references}
+        self._own = {ref.number: code for code in self.private for ref in code.window.references}
+        self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
         self._tables = frozenset(table.array.name for table in self.plan.program.tables)
@@ -481,11 +481,11 @@ class PathLowering:
         result: list[Stmt] = [replace(stmt, target=target, value=value)]
         if reference is None:
             return result
-        held = self._held.get(reference.order)
+        held = self._held.get(reference.number)
         if held is not None and held[0].store is Store.THROUGH:
             assert isinstance(target, Element)
             result.append(Assign(self._global(stmt.target, indices), "", target))
-        own = self._own.get(reference.order)
+        own = self._own.get(reference.number)
         if own is not None:
             result += own.mark()
         return result
@@ -505,15 +505,15 @@ class PathLowering:
             if element.array in self._tables:
                 return self._global(element, indices)
             return self.threads.element(element, indices)
-        own = self._own.get(reference.order)
+        own = self._own.get(reference.number)
         if own is not None:
             return own.access(reference, self._symbols)
-        code = self._fields.get(reference.order)
+        code = self._fields.get(reference.number)
         if code is not None:
             return code.access(reference, self._symbols)
-        if reference.order not in self._held:
+        if reference.number not in self._held:
             return self._global(element, indices)
-        held, reference = self._held[reference.order]
+        held, reference = self._held[reference.number]
         window = held.window
         symbols = self._symbols
         for axis, range_ in reference.distances:

@@ -54,7 +54,7 @@ class StructureCode:
 
     def access(self, reference: Reference, symbols: Mapping[str, Expr]) -> Element:
         """Return the register that a reference means."""
-        (member,) = [one for one in self.structure.members if one.reference.order == reference.order]
+        (member,) = [one for one in self.structure.members if one.reference.number == reference.number]
         return self._own(code_of(member.offset, symbols))
 
     def load(self, warp: Warp, site: Site) -> list[Stmt]:

@@ -72,8 +72,8 @@ def accesses_of(program: Program, facts: Facts, arrays: Collection[str]) -> tupl
     Whoever touches an element touches its whole row; of arrays of structures, a member its whole structure.
     """
     walk = _Walk(facts)
-    found = list(walk.program(with_cases(_whole(program, arrays), arrays)))
-    found = _with_either([one for one in found if one.array in arrays])
+    walk.program(with_cases(_whole(program, arrays), arrays))
+    found = _with_either([one for one in walk.found if one.array in arrays])
     cases = [case for one in found for case in _cases(one, walk.hidden)]
     return list(dict.fromkeys(cases)), walk.quotients[len(facts.derived) :]
 
@@ -129,13 +129,13 @@ class _Walk(HiddenWalk):
             name, once_a_block=False, low=0 if low is None and not type_.signed else low, high=high
         )
 
-    def _tested(self, condition: Expr) -> Iterator[Reference]:
-        """Yield what a condition reads, once more than there are iterations."""
+    def _tested(self, condition: Expr) -> None:
+        """Visit a condition, once more than there are iterations."""
         loop = self._loops[-1]
         trips = None if loop.trips is None else loop.trips + 1
         self._loops[-1] = replace(loop, trips=trips, inside=())
         self._unsaid += 1
-        yield from super()._tested(condition)
+        super()._tested(condition)
         self._unsaid -= 1
         self._loops[-1] = loop
 

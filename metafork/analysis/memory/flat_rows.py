@@ -25,7 +25,7 @@ from metafork.analysis.conditions import meaning
 from metafork.analysis.extrema import extremum_of
 from metafork.analysis.facts import Facts, Scope
 from metafork.analysis.loop_ranges import distance
-from metafork.analysis.references import Reference, ReferenceWalk
+from metafork.analysis.references import ReferenceWalk
 from metafork.analysis.wraps import wrap_of
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import (
@@ -64,8 +64,7 @@ def _with_rows(program: Program, analyses: Analyses) -> Program:
     if not unknown:
         return program
     walk = _Walk(facts, unknown)
-    for _ in walk.program(analyses.unmapped(program)):
-        pass
+    walk.program(analyses.unmapped(program))
     named = [Var(one.name, one.type) for one in program.parameters]
     named += [Var(one.name, one.type) for one in program.derived]
     symbols = {one.name: one for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)}
@@ -96,10 +95,11 @@ class _Walk(ReferenceWalk):
         self._arrays = arrays
         self.met: list[tuple[Element, Scope]] = []
 
-    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
-        if element.array in self._arrays:
-            self.met.append((element, self._scope.copy()))
-        return super()._reference(element, reads=reads, writes=writes, atomic=atomic)
+    def element(self, node: Element, number: int) -> None:
+        """Take note of an access."""
+        if node.array in self._arrays:
+            self.met.append((node, self.scope.copy()))
+        super().element(node, number)
 
 
 def _definitions(program: Program) -> dict[str, Expr]:

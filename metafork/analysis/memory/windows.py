@@ -112,7 +112,7 @@ def array_windows(
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
             )
-    turned = {reference.order for reference in references if reference.turns}
+    turned = {reference.number for reference in references if reference.turns}
     try:
         references, periods = unwound(array, references, scope)
     except CannotUnwindError as error:
@@ -124,7 +124,7 @@ def array_windows(
     if not turned:
         return tuple(boxes)
     for box in boxes:
-        wrapped = [reference for reference in box.references if reference.order in turned]
+        wrapped = [reference for reference in box.references if reference.number in turned]
         if box.writes and wrapped:
             reason = (
                 f"an index of {array.name} wraps at a border, and elements are written that are not proved to be others"

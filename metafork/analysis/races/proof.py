@@ -68,7 +68,7 @@ class AccessPairs:
         self._accesses = Multiples(known).tightened_where(accesses)
         numbers: dict[tuple[object, ...], int] = {}
         self._said = {
-            one.order: numbers.setdefault((*_what(one), *(guard.meaning for guard in one.guards)), one.order)
+            one.number: numbers.setdefault((*_what(one), *(guard.meaning for guard in one.guards)), one.number)
             for one in self._accesses
         }
         """For each access the first one of which the same is known."""
@@ -77,7 +77,7 @@ class AccessPairs:
         self._plain: dict[tuple[int, int, RaceKind], bool] = {}
         self._meetings = Meetings(
             path.program,
-            [one for one in self._accesses if self._said[one.order] == one.order],
+            [one for one in self._accesses if self._said[one.number] == one.number],
             Prover(known, (*facts.derived, *quotients)),
             [choice for one in decided for choice in one.alternatives],
             hidden,
@@ -122,7 +122,7 @@ class AccessPairs:
         unlike: dict[tuple[int, bool, str], Reference] = {}
         for access in self._accesses:
             if access.array in written and not any(_is_about(promise, access) for promise in promises):
-                unlike.setdefault((self._said[access.order], access.writes, access.atomic), access)
+                unlike.setdefault((self._said[access.number], access.writes, access.atomic), access)
         accesses = list(unlike.values())
         for number, first in enumerate(accesses):
             for second in accesses[number:]:
@@ -134,7 +134,7 @@ class AccessPairs:
 
         Where many accesses differ in their conditions only, one is asked about first that has those of all.
         """
-        ends = [self._said[first.order], self._said[second.order]]
+        ends = [self._said[first.number], self._said[second.number]]
         pair = (min(ends), max(ends), kind)
         if pair in self._apart:
             return True
@@ -142,7 +142,7 @@ class AccessPairs:
             second = first
         one, other = self._unguarded.get(ends[0], first), self._unguarded.get(ends[1], second)
         if one is not first or other is not second:
-            asked = (one.order, other.order, kind)
+            asked = (one.number, other.number, kind)
             if asked not in self._plain:
                 self._plain[asked] = bool(self._meetings.meet(one, other, _points(one, other, kind), thorough=False))
             if self._plain[asked]:
@@ -161,7 +161,7 @@ def _without_own_conditions(accesses: Sequence[Reference], said: Mapping[int, in
     """Return, by what is said of them, accesses with the conditions only that many more with their elements have."""
     alike: dict[tuple[object, ...], dict[int, Reference]] = {}
     for access in accesses:
-        alike.setdefault(_what(access), {}).setdefault(said[access.order], access)
+        alike.setdefault(_what(access), {}).setdefault(said[access.number], access)
     found: dict[int, Reference] = {}
     for those in alike.values():
         if len(those) >= MANY_CONDITIONS:

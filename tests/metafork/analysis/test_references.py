@@ -42,7 +42,7 @@ def test_jacobi():
     assert [loop.trips for loop in refs[0].loops] == [Polynomial.symbol("dim"), B, s]
     assert refs[0].guards[0].truth
     assert not refs[4].guards[0].truth
-    assert [ref.order for ref in refs] == sorted({ref.order for ref in refs})
+    assert [ref.number for ref in refs] == sorted({ref.number for ref in refs})
 
 
 def test_matmul():
