@@ -141,9 +141,7 @@ class _Lowering(Struct):
                 for code in structures
             ]
             site = replace(self._site(plan, symbols, taken), begins=begins)
-            lowering = PathLowering(
-                plan, self.scope, site, names, own, codes, structures, self._uneven(), threads, taken
-            )
+            lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven(), threads, taken)
             body = lowering.lower()
             reached += site.rows.spans
             bodies.append((_test(plan), body))

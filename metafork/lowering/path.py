@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.analysis.facts import Scope
 from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
@@ -33,24 +32,19 @@ from metafork.ir.program import (
     WHOLE,
     Assign,
     Barrier,
-    Binary,
     BlockArray,
     Break,
-    Call,
     Cast,
-    Conditional,
     Continue,
     Declare,
     Element,
     Expr,
-    FloatConst,
     For,
     If,
     IntConst,
     Phase,
     PrivateArray,
     Stmt,
-    Unary,
     Var,
     While,
     binary,
@@ -59,6 +53,7 @@ from metafork.ir.program import (
     walk_expression,
 )
 from metafork.ir.rewriting import names_in
+from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copies.copy import (
@@ -81,8 +76,8 @@ if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
 
 
-@dataclass(slots=True)
-class PathLowering:
+@dataclass
+class PathLowering(Rewriter):
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
@@ -91,7 +86,6 @@ class PathLowering:
     """
 
     plan: PathPlan
-    scope: Scope
     site: Site
     names: Mapping[int, str]
     block_arrays: Mapping[str, str]
@@ -101,11 +95,14 @@ class PathLowering:
     threads: ThreadMemory
     taken: set[str]
     dirty: bool = False
-    _read: int = 0
+    _references: dict[int, Reference] = field(init=False)
     _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
     _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
+    _at_block: bool = True
+    _level: tuple[str, ...] = ()
+    _met: Element | None = None
     _together: int = 1
     _symbols: dict[str, Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
@@ -113,6 +110,7 @@ class PathLowering:
     _buffers: dict[int, Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._references = {ref.number: ref for ref in self.plan.references}
         self._held = {ref.number: (held, ref) for held in self.plan.windows for ref in held.window.references}
         self._own = {ref.number: code for code in self.private for ref in code.window.references}
         self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
@@ -133,18 +131,16 @@ class PathLowering:
     def lower(self) -> tuple[Stmt, ...]:
         """Return the statements of the path, copies and private windows included."""
         masks = self._masks()
-        body = self._level(self.plan.program.body, ())
+        body = self._with_copies(self.plan.program.body)
         after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
-        if self._read != len(self.plan.references):
-            raise AssertionError("references and rewriting do not agree")
         return (*masks, *self.site.rows.declarations, *body, *after)
 
     def _copy_site(self) -> Site:
         return replace(self.site, symbols=self._symbols)
 
-    def _level(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> list[Stmt]:
+    def _with_copies(self, body: Body) -> list[Stmt]:
         """Lower a block-level body with the copies of the windows that live there."""
-        here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
+        here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == self._level]
         in_time = [(held, name) for held, name in here if held.stages == 1]
         result: list[Stmt] = []
         # Scalars that windows start from (decoded grid variables) come before whatever moves them.
@@ -154,9 +150,9 @@ class PathLowering:
             and isinstance(body[leading], Declare)
             and not any(_reads_memory(expr) for expr in expressions_of(body[leading]))
         ):
-            result += self._block_statement(body[leading], level)
+            result += self.body((body[leading],))
             leading += 1
-        if not level:  # private windows start from such scalars too
+        if not self._level:  # private windows start from such scalars too
             result += [stmt for code in self.private for stmt in code.prologue(self._copy_site())]
         loads = [
             stmt
@@ -168,8 +164,7 @@ class PathLowering:
             result += self._meet()
             result += loads
             self.dirty = True
-        for stmt in body[leading:]:
-            result += self._block_statement(stmt, level)
+        result += self.body(body[leading:])
         stores: list[Stmt] = []
         for held, name in here:
             for box in held.boxes:
@@ -186,91 +181,103 @@ class PathLowering:
         self.dirty = False
         return [Barrier()]
 
-    def _block_statement(self, stmt: Stmt, level: tuple[str, ...]) -> list[Stmt]:
-        match stmt:
-            case BlockArray():
-                return []
-            case PrivateArray():
-                raise AssertionError("a thread's array at block level")
-            case Phase():
-                result = self._meet()
-                result += self._phase(stmt)
-                self.dirty = True
-                return result
-            case If(condition=condition, then=then, otherwise=otherwise):
-                result = self._meet_to_read(condition)
-                test = self._expression(condition)
-                start = self.dirty
-                first = self._body_at_block(then, level)
-                ended = self.dirty
-                self.dirty = start
-                second = self._body_at_block(otherwise, level)
-                self.dirty = self.dirty or ended
-                return [*result, If(test, first, second)]
-            case For():
-                return self._block_for(stmt, level)
-            case While(condition=condition, body=body):
-                result = self._meet()
-                test = self._expression(condition)
-                self.dirty = _reads_memory(condition)
-                inner = [*self._body_at_block(body, level), *self._meet()]
-                self.dirty = _reads_memory(condition)
-                return [*result, While(test, tuple(inner))]
-            case Declare() | Assign():
-                expressions = expressions_of(stmt)
-                result = self._meet_to_read(*expressions)
-                return [*result, *self._simple(stmt)]
-            case Break() | Continue():
-                return [*self._meet(), stmt]
-            case Barrier():
-                return [stmt]
-            case _ as never:
-                assert_never(never)
+    def phase(self, node: Phase) -> Body:
+        """Lower a phase."""
+        before = self._meet()
+        self._at_block = False
+        striding = self.plan.program.mapping.striding is not None
+        lowered = self._strided_phase(node) if striding else self._phase(node)
+        self._at_block = True
+        self.dirty = True
+        return (*before, *lowered)
 
-    def _body_at_block(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> tuple[Stmt, ...]:
-        return tuple(lowered for stmt in body for lowered in self._block_statement(stmt, level))
+    def branch(self, node: If) -> Body:
+        """Lower an ``if``; what follows meets what either side did."""
+        before = self._meet_to_read(node.condition)
+        test = self.expression(node.condition)
+        start = self.dirty
+        then = self.body(node.then)
+        ended, self.dirty = self.dirty, start
+        otherwise = self.body(node.otherwise)
+        self.dirty = self.dirty or ended
+        return (*before, If(test, then, otherwise))
+
+    def repeat(self, node: While) -> Body:
+        """Lower a ``while``."""
+        if not self._at_block:
+            return (While(self.expression(node.condition), self.body(node.body)),)
+        before = self._meet()
+        test = self.expression(node.condition)
+        self.dirty = _reads_memory(node.condition)
+        inner = (*self.body(node.body), *self._meet())
+        self.dirty = _reads_memory(node.condition)
+        return (*before, While(test, inner))
+
+    def loop(self, node: For) -> Body:
+        """Lower a ``for``."""
+        return tuple(self._block_for(node) if self._at_block else self._thread_for(node))
+
+    def jump(self, node: Break | Continue) -> Body:
+        """Lower a jump."""
+        return (*self._meet(), node) if self._at_block else (node,)
+
+    def array(self, node: BlockArray | PrivateArray) -> Body:
+        """Place an array of the thread; those of the block have their place."""
+        if isinstance(node, PrivateArray):
+            self.threads.declare(node.array)
+        return ()
+
+    def declare(self, node: Declare) -> Body:
+        """Lower the declaration of a scalar."""
+        return (*self._meet_to_read(*expressions_of(node)), *self._simple(node))
+
+    def assign(self, node: Assign) -> Body:
+        """Lower an assignment."""
+        return (*self._meet_to_read(*expressions_of(node)), *self._simple(node))
 
     def _meet_to_read(self, *expressions: Expr) -> list[Stmt]:
         """Return a barrier before a read of memory that the whole block acts upon, if one is due."""
-        if not any(_reads_memory(expr) for expr in expressions):
+        if not self._at_block or not any(_reads_memory(expr) for expr in expressions):
             return []
         barriers = self._meet()
         self.dirty = True
         return barriers
 
-    def _block_for(self, loop: For, level: tuple[str, ...]) -> list[Stmt]:
+    def _block_for(self, loop: For) -> list[Stmt]:
         result = self._meet()
-        init = self._loop_part(loop.init)
+        init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.BLOCK)
-        condition = loop.condition
-        inner_level = level
+        condition, outside = loop.condition, self._level
         if known is not None:
             variable, range_ = known
             self._bind(variable, range_)
-            inner_level = (*level, range_.var)
-            ahead = [held for held in self.plan.windows if held.stages > 1 and held.window.level == inner_level]
+            self._level = (*outside, range_.var)
+            ahead = [held for held in self.plan.windows if held.stages > 1 and held.window.level == self._level]
             if ahead:
                 assert isinstance(init, Declare)
-                return [*result, *self._staged_for(loop, init, ahead, inner_level)]
-        test = None if condition is None else self._expression(condition)
+                result += self._staged_for(loop, init, ahead)
+                self._level = outside
+                return result
+        test = None if condition is None else self.expression(condition)
         reads = condition is not None and _reads_memory(condition)
         self.dirty = reads
-        body = self._level(loop.body, inner_level) if known is not None else list(self._body_at_block(loop.body, level))
-        step = self._loop_part(loop.step)
+        body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
+        self._level = outside
+        step = self._head(loop.step)
         body += self._meet()
         assert step is None or isinstance(step, Assign)
         self.dirty = reads
         return [*result, For(init, test, step, tuple(body))]
 
-    def _staged_for(self, loop: For, init: Declare, ahead: list[HeldWindow], level: tuple[str, ...]) -> list[Stmt]:
+    def _staged_for(self, loop: For, init: Declare, ahead: list[HeldWindow]) -> list[Stmt]:
         """Lower a loop whose copies run a step ahead."""
         from metafork.lowering.copies.staged import StagedLoop  # no default strategy makes any
 
         assert loop.condition is not None
-        test, step = self._expression(loop.condition), self._loop_part(loop.step)
+        test, step = self.expression(loop.condition), self._head(loop.step)
         assert isinstance(step, Assign)
         staged = StagedLoop(init, test, step, Var(fresh("buffer", self.taken), INT))
-        now = self._symbols[level[-1]]
+        now = self._symbols[self._level[-1]]
         first = [stmt for held in ahead for stmt in self._copy_ahead(held, IntConst(0), IntConst(0))]
         following = binary("+", now, IntConst(1))
         second = [stmt for held in ahead for stmt in self._copy_ahead(held, following, staged.other)]
@@ -280,7 +287,7 @@ class PathLowering:
             places.append(Declare(place.name, INT, self._begin(held, staged.buffer)))
             self._buffers[id(held)] = place
         self.dirty = False
-        body = [Barrier(awaits=True), staged.ahead(second), *places, *self._level(loop.body, level)]
+        body = [Barrier(awaits=True), staged.ahead(second), *places, *self._with_copies(loop.body)]
         self.dirty = True
         return [*staged.before(first), staged.around(body)]
 
@@ -307,11 +314,10 @@ class PathLowering:
                 pass
             case _:
                 return None
-        for reference in self.plan.references[self._read :]:
-            for range_ in reference.loops:
-                if range_.var == counter.name and range_.kind is kind:
-                    return counter, range_
-        return None
+        following = (ref for ref in self.plan.references if ref.number >= self.elements)
+        ranges = (range_ for reference in following for range_ in reference.loops)
+        found = next((one for one in ranges if one.var == counter.name and one.kind is kind), None)
+        return None if found is None else (counter, found)
 
     def _bind(self, variable: Var, range_: LoopRange) -> None:
         value: Expr = variable if promoted(variable.type) is INT else Cast(LONG, variable)
@@ -323,7 +329,7 @@ class PathLowering:
         length = code_of(-range_.step if may_be_negative(range_.step) else range_.step, self._symbols)
         self._symbols[range_.var] = value if length == IntConst(1) else binary("/", value, length)
 
-    def _loop_part(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
+    def _head(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
         if stmt is None:
             return None
         lowered = self._simple(stmt)
@@ -349,13 +355,11 @@ class PathLowering:
                 Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
                 binary("<", index, as_int(total)),
                 Assign(index, "+", as_int(builtin("blockDim.x"))),
-                (*declarations, *self._thread_body(phase.body)),
+                (*declarations, *self.body(phase.body)),
             )
         ]
 
     def _phase(self, phase: Phase) -> list[Stmt]:
-        if self.plan.program.mapping.striding is not None:
-            return self._strided_phase(phase)
         mapping = self.plan.program.mapping
         rows: Several | None = None
         crossed: Several | None = None
@@ -411,48 +415,25 @@ class PathLowering:
         here = [code for code in self.structures if code.structure.phase == self._phases]
         self._phases += 1
         if not here:
-            return self._thread_body(phase.body)
+            return self.body(phase.body)
         from metafork.lowering.structures import Warp
 
         lanes, warp = Warp.of(phase, self.taken)
         site = self._copy_site()
         loads = [stmt for code in here for stmt in code.load(warp, site)]
-        body = self._thread_body(phase.body)
+        body = self.body(phase.body)
         return (*lanes, *loads, *body, *(stmt for code in here for stmt in code.store(warp, site)))
-
-    def _thread_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(lowered for stmt in body for lowered in self._thread_statement(stmt))
-
-    def _thread_statement(self, stmt: Stmt) -> list[Stmt]:
-        match stmt:
-            case Declare() | Assign():
-                return self._simple(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                test = self._expression(condition)
-                return [If(test, self._thread_body(then), self._thread_body(otherwise))]
-            case For():
-                return self._thread_for(stmt)
-            case While(condition=condition, body=body):
-                test = self._expression(condition)
-                return [While(test, self._thread_body(body))]
-            case Break() | Continue():
-                return [stmt]
-            case PrivateArray(array=array):
-                self.threads.declare(array)
-                return []
-            case _:
-                raise AssertionError(f"{type(stmt).__name__} in thread code")
 
     def _thread_for(self, loop: For) -> list[Stmt]:
         outside, self._together = self._together, 1
-        start = self._read
-        init = self._loop_part(loop.init)
+        start = self.elements
+        init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.SERIAL)
         if known is not None:
             self._bind(*known)
-        test = None if loop.condition is None else self._expression(loop.condition)
-        body = self._thread_body(loop.body)
-        step = self._loop_part(loop.step)
+        test = None if loop.condition is None else self.expression(loop.condition)
+        body = self.body(loop.body)
+        step = self._head(loop.step)
         assert step is None or isinstance(step, Assign)
         lowered = For(init, test, step, body, copies=WHOLE if id(loop) in self._unrolled else 0)
         mapping = self.plan.program.mapping
@@ -462,7 +443,8 @@ class PathLowering:
             return [lowered]
         several = [count for _, count in filter(None, (mapping.coarsened, mapping.crossed))]
         results = prod(several) * (mapping.columns or 1)
-        jam = jam_of(loop, self.plan.references[start : self._read], inside * results, most, self.site.prover)
+        within = [ref for ref in self.plan.references if start <= ref.number < self.elements]
+        jam = jam_of(loop, within, inside * results, most, self.site.prover)
         if jam is None:
             return [lowered]
         self._together = max(outside, inside * jam.factor)
@@ -471,53 +453,42 @@ class PathLowering:
     def _simple(self, stmt: Declare | Assign) -> list[Stmt]:
         if isinstance(stmt, Declare):
             self._symbols.setdefault(stmt.name, Var(stmt.name, stmt.type))
-            return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
-        value = self._expression(stmt.value)
+            return [Declare(stmt.name, stmt.type, None if stmt.value is None else self.expression(stmt.value))]
+        value = self.expression(stmt.value)
         if isinstance(stmt.target, Var):
             return [replace(stmt, value=value)]
-        indices = tuple(self._expression(index) for index in stmt.target.indices)
-        reference = self._next(stmt.target)
-        target = self._access(stmt.target, indices, reference)
+        target = self.target(stmt.target)
+        number, element = self.elements - 1, self._met
+        assert element is not None
         result: list[Stmt] = [replace(stmt, target=target, value=value)]
-        if reference is None:
-            return result
-        held = self._held.get(reference.number)
-        if held is not None and held[0].store is Store.THROUGH:
+        if number in self._held and self._held[number][0].store is Store.THROUGH:
             assert isinstance(target, Element)
-            result.append(Assign(self._global(stmt.target, indices), "", target))
-        own = self._own.get(reference.number)
-        if own is not None:
-            result += own.mark()
+            result.append(Assign(self._global(element), "", target))
+        if number in self._own:
+            result += self._own[number].mark()
         return result
 
-    def _next(self, element: Element) -> Reference | None:
-        """Return the reference of the access that is met next; a table or an array of the thread has none."""
-        if element.array in self.threads or element.array in self._tables:
-            return None
-        reference = self.plan.references[self._read]
-        self._read += 1
-        if reference.element != element:
-            raise AssertionError("references and rewriting do not agree")
-        return reference
-
-    def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference | None) -> Element | Var:
-        if reference is None:
-            if element.array in self._tables:
-                return self._global(element, indices)
-            return self.threads.element(element, indices)
-        own = self._own.get(reference.number)
+    def element(self, node: Element, number: int) -> Element | Var:
+        """Lower an access; its indices are lowered already."""
+        self._met = node
+        if node.array in self._tables:
+            return self._global(node)
+        if node.array in self.threads:
+            return self.threads.element(node, node.indices)
+        reference = self._references[number]
+        own = self._own.get(number)
         if own is not None:
             return own.access(reference, self._symbols)
-        code = self._fields.get(reference.number)
+        code = self._fields.get(number)
         if code is not None:
             return code.access(reference, self._symbols)
-        if reference.number not in self._held:
-            return self._global(element, indices)
-        held, reference = self._held[reference.number]
+        if number not in self._held:
+            return self._global(node)
+        held, reference = self._held[number]
         window = held.window
         symbols = self._symbols
         for axis, range_ in reference.distances:
-            value = indices[axis]
+            value = node.indices[axis]
             sides = (value if promoted(value.type) is INT else Cast(LONG, value)), code_of(range_.low, symbols)
             symbols = {**symbols, range_.var: binary("-", *(sides if range_.step == ONE else reversed(sides)))}
         offsets: list[Expr] = []
@@ -531,9 +502,10 @@ class PathLowering:
         place = window_offset(window, tuple(offsets), symbols)
         if id(held) in self._buffers:
             place = binary("+", self._buffers[id(held)], place)
-        return Element(self.names[id(held)], (place,), element.type)
+        return Element(self.names[id(held)], (place,), node.type)
 
-    def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
+    def _global(self, element: Element) -> Element:
+        indices = element.indices
         extents = self.site.extent_code[element.array]
         name = self.block_arrays.get(element.array, element.array)
         layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
@@ -545,28 +517,6 @@ class PathLowering:
         row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
         offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
         return Element(name, (offset,), element.type)
-
-    def _expression(self, expr: Expr) -> Expr:
-        """Rewrite an expression; its references are met in the order of ``metafork.analysis.references``."""
-        match expr:
-            case Element(indices=indices):
-                lowered = tuple(self._expression(index) for index in indices)
-                return self._access(expr, lowered, self._next(expr))
-            case Binary(op=op, left=left, right=right):
-                first = self._expression(left)
-                return binary(op, first, self._expression(right))
-            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
-                test = self._expression(condition)
-                first = self._expression(then)
-                return Conditional(test, first, self._expression(otherwise), type_)
-            case Unary(op=op, operand=operand):
-                return unary(op, self._expression(operand))
-            case Cast(type=type_, operand=operand):
-                return Cast(type_, self._expression(operand))
-            case Call(name=name, arguments=arguments, type=type_):
-                return Call(name, tuple(self._expression(argument) for argument in arguments), type_)
-            case IntConst() | FloatConst() | Var():
-                return expr
 
 
 def _reads_memory(expr: Expr) -> bool:

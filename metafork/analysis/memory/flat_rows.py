@@ -45,7 +45,8 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import map_body, variables
+from metafork.ir.rewriting import variables
+from metafork.ir.visitor import Rewriter
 
 Split = tuple[Expr | None, Expr | None]
 """Row and column, ``None`` for 0."""
@@ -70,21 +71,17 @@ def _with_rows(program: Program, analyses: Analyses) -> Program:
     symbols = {one.name: one for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)}
     rows = _Rows(Scope.of(facts), symbols, _definitions(program))
     changed: dict[str, tuple[Expr, ...]] = {}
-    indices: dict[Element, tuple[Expr, ...]] = {}
+    indices: dict[int, tuple[Expr, ...]] = {}
     for name in sorted(unknown):
-        met = [one for one in walk.met if one[0].array == name]
+        met = {number: one for number, one in walk.met.items() if one[0].array == name}
         extents = rows.extents(flat[name], met)
         if extents is not None:
             changed[name], places = extents
             indices |= places
     if not changed:
         return program
-
-    def change(part: Expr) -> Expr | None:
-        return replace(part, indices=indices[part]) if isinstance(part, Element) and part in indices else None
-
     arrays = tuple(replace(one, extents=changed.get(one.name, one.extents)) for one in program.arrays)
-    return replace(program, arrays=arrays, body=map_body(program.body, change))
+    return replace(program, arrays=arrays, body=_InRows(indices).body(program.body))
 
 
 class _Walk(ReferenceWalk):
@@ -93,13 +90,24 @@ class _Walk(ReferenceWalk):
     def __init__(self, facts: Facts, arrays: set[str]) -> None:
         super().__init__(facts)
         self._arrays = arrays
-        self.met: list[tuple[Element, Scope]] = []
+        self.met: dict[int, tuple[Element, Scope]] = {}
 
     def element(self, node: Element, number: int) -> None:
         """Take note of an access."""
         if node.array in self._arrays:
-            self.met.append((node, self.scope.copy()))
+            self.met[number] = node, self.scope.copy()
         super().element(node, number)
+
+
+class _InRows(Rewriter):
+    """Gives elements, by their numbers, other indices."""
+
+    def __init__(self, indices: Mapping[int, tuple[Expr, ...]]) -> None:
+        self._indices = indices
+
+    def element(self, node: Element, number: int) -> Element:
+        """Return an element with its row and column."""
+        return replace(node, indices=self._indices.get(number, node.indices))
 
 
 def _definitions(program: Program) -> dict[str, Expr]:
@@ -135,17 +143,17 @@ class _Rows(Struct, frozen=True):
     definitions: Mapping[str, Expr]
 
     def extents(
-        self, array: Array, met: Sequence[tuple[Element, Scope]]
-    ) -> tuple[tuple[Expr, ...], dict[Element, tuple[Expr, ...]]] | None:
+        self, array: Array, met: Mapping[int, tuple[Element, Scope]]
+    ) -> tuple[tuple[Expr, ...], dict[int, tuple[Expr, ...]]] | None:
         """Return extents by which an array is one of rows, and the indices of its accesses; ``None`` where none are."""
         rest = self.constants.polynomial(array.extents[0])
-        written = [element.indices[0] for element, _ in met]
+        written = [element.indices[0] for element, _ in met.values()]
         if rest is None:
             return None
         most = array.extents[0].type.greatest
         columns: list[list[Expr]] = [[] for _ in met]
         sides: list[Polynomial] = []
-        while (found := self._split(written, [scope for _, scope in met], rest, most)) is not None:
+        while (found := self._split(written, [scope for _, scope in met.values()], rest, most)) is not None:
             width, places = found
             rest = self._quotient(rest, width)
             assert rest is not None
@@ -155,11 +163,12 @@ class _Rows(Struct, frozen=True):
                 columns[number].insert(0, IntConst(0) if column is None else column)
         if not sides:
             return None
-        places_of: dict[Element, tuple[Expr, ...]] = {}
-        for (element, scope), row, own in zip(met, written, columns, strict=True):
+        places_of: dict[int, tuple[Expr, ...]] = {}
+        for number, row, own in zip(met, written, columns, strict=True):
+            _, scope = met[number]
             if not all(_understood(scope, index) for index in (row, *own)):
                 return None
-            places_of[element] = (row, *own)
+            places_of[number] = (row, *own)
         return tuple(code_of(side, self.symbols) for side in (rest, *sides)), places_of
 
     def _split(
