@@ -31,8 +31,6 @@ from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.memory.flat_rows import with_rows
@@ -40,6 +38,8 @@ from metafork.analysis.memory.private_windows import left_in_global_memory, thre
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
 from strategies.hints import bounded_loop_hints, chosen_index_hint

@@ -8,8 +8,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
 from metafork.analysis.references import Reference, left_early
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (

@@ -41,8 +41,8 @@ from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.values.scope import Scope
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import (

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopRange
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import Array, Program
 
 

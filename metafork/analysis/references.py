@@ -17,11 +17,12 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
-from metafork.analysis.conditions import Meaning, meaning
-from metafork.analysis.extrema import chosen, extremum_of
-from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
-from metafork.analysis.wraps import chosen_wrap, wrap_of
+from metafork.analysis.facts import assigned_scalars
+from metafork.analysis.values.choices import chosen, extremum_of
+from metafork.analysis.values.conditions import Meaning, meaning
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range, distance
+from metafork.analysis.values.modular import chosen_wrap, wrap_of
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
 from metafork.ir.program import (

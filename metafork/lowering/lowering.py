@@ -17,7 +17,6 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import (
     BlockMemory,
     PathPlan,
@@ -33,6 +32,7 @@ from metafork.analysis.memory.block_shape import (
     phases,
 )
 from metafork.analysis.memory.interleaving import interleaving
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.ranges import stays_within
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.kernel import SHUFFLE
 from metafork.ir.names import fresh

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity
 from metafork.analysis.counted_loops import conjuncts
-from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
     Binary,

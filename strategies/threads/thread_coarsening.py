@@ -28,10 +28,10 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import IntConst, Program, Version
 from metafork.ir.rewriting import private_arrays

@@ -20,7 +20,8 @@ from metafork.analysis.extents.accesses import Access, accesses_of
 from metafork.analysis.extents.extent_text import Names, condition_text, value_text
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
-from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.facts import program_facts
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import ParameterKind, Program
 
 CHOICES = 3

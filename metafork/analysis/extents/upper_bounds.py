@@ -17,7 +17,7 @@ from metafork.algebra.positivity import rooms, whole
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access
-from metafork.analysis.facts import fresh_name
+from metafork.analysis.values.scope import fresh_name
 
 Equations = tuple[Polynomial, ...]
 """Polynomials that are 0."""

@@ -17,12 +17,12 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
 from metafork.analysis.references import Reference, extent_limits, known_extent
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
 

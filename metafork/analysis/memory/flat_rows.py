@@ -21,12 +21,12 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.conditions import meaning
-from metafork.analysis.extrema import extremum_of
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import distance
 from metafork.analysis.references import ReferenceWalk
-from metafork.analysis.wraps import wrap_of
+from metafork.analysis.values.choices import extremum_of
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.loop_ranges import distance
+from metafork.analysis.values.modular import wrap_of
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import (
     Array,

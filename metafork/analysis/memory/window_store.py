@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
 from metafork.algebra.prover import Prover
-from metafork.analysis.loop_ranges import LoopRange, all_run
 from metafork.analysis.memory.windows import Window, coordinates
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopRange, all_run
 
 
 class Store(Enum):

@@ -21,10 +21,10 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds, extreme, stays_within
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.wrapped_windows import CannotUnwindError, Periods, unwound
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Array, ParameterKind, Program
 

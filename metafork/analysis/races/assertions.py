@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import sample_points
-from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.races.proof import Unproved
 from metafork.analysis.races.races import Race, proved_free, symbols_behind
 from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import Expr, IntConst, Parameter, Phase, Program, Var, binary, walk_expression, walk_statements

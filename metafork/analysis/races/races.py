@@ -23,11 +23,12 @@ from msgspec import Struct, field
 from metafork.algebra.prover import sample_points
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
-from metafork.analysis.facts import Facts, program_facts
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables

@@ -2,7 +2,8 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope, fresh_name, program_facts
+from metafork.analysis.facts import program_facts
+from metafork.analysis.values.scope import Scope, fresh_name
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Cast, For, IntConst, Var, binary, unary, walk_statements
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program

@@ -2,8 +2,8 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.analysis.facts import program_facts
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.references import kept_within, references, references_and_quotients
+from metafork.analysis.values.loop_ranges import LoopKind
 from tests.metafork.programs import JACOBI, MATMUL, program
 
 i, j, k, B, N, s, p, m = (Polynomial.symbol(name) for name in ("i", "j", "k", "B", "N", "s", "p", "m"))

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.symbols import AtMost, Extremum
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
 

@@ -1,11 +1,11 @@
-"""The accesses of a program with hidden values: indices that are polynomials once some integers have symbols.
+"""The accesses of a program with opaque values: indices that are polynomials once some integers have symbols.
 
 Beside what ``references`` knows, the walk gives a symbol to
 
 - a scalar between grid and threads whose value is not known: all threads of a block see one value of it; one that the
   host computes by operations on bits is their value;
 - the rounds of a loop of any shape: what it adds to a scalar once a round, ``k += B``, makes that ``start + B*round``;
-- quotients, remainders and operations on bits of loop variables (``metafork.analysis.hidden_values``).
+- quotients, remainders and operations on bits of loop variables (``metafork.analysis.values.opaque``).
 
 The condition of a loop of any shape holds of what its body begins with.
 """
@@ -16,12 +16,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
-from metafork.analysis.conditions import meaning
-from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.intervals import Interval, loop_intervals, never_grows, stored_interval
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.references import Guard, Reference, ReferenceWalk, breaks, left_early
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.intervals import Interval, loop_intervals, never_grows, stored_interval
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.values.opaque import OpaqueSymbols
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,
@@ -39,22 +40,22 @@ from metafork.ir.program import (
 from metafork.ir.visitor import Body
 
 
-def references_with_hidden(
+def references_with_opaque(
     program: Program, facts: Facts
-) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], HiddenValues]:
-    """Return the accesses, the quotients in conditions that the facts do not define, and the hidden values."""
-    walk = HiddenWalk(facts)
+) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], OpaqueSymbols]:
+    """Return the accesses, the quotients in conditions that the facts do not define, and the opaque values."""
+    walk = OpaqueWalk(facts)
     walk.program(program)
-    return tuple(walk.found), tuple(walk.quotients[len(facts.derived) :]), walk.hidden
+    return tuple(walk.found), tuple(walk.quotients[len(facts.derived) :]), walk.opaque
 
 
-class HiddenWalk(ReferenceWalk):
+class OpaqueWalk(ReferenceWalk):
     """One walk over a program; a fresh object each time."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.hidden = HiddenValues()
-        self._opaque = facts.opaque
+        self.opaque = OpaqueSymbols()
+        self._of_host = facts.opaque
         self._rounds = 0
 
     def program(self, program: Program) -> None:
@@ -62,10 +63,10 @@ class HiddenWalk(ReferenceWalk):
         for argument in program.values:
             if argument.type.integer and self.scope.values.get(argument.name) is None:
                 low = None if argument.type.signed else 0
-                self.scope.values[argument.name] = self.hidden.unknown(argument.name, once_a_block=False, low=low)
-        self.scope.beyond = self.hidden
+                self.scope.values[argument.name] = self.opaque.unknown(argument.name, once_a_block=False, low=low)
+        self.scope.beyond = self.opaque
         for derived in program.derived:
-            value = self.scope.converted(derived.definition, derived.type) if derived.name in self._opaque else None
+            value = self.scope.converted(derived.definition, derived.type) if derived.name in self._of_host else None
             if value is not None:
                 self.scope.values[derived.name] = value
         super().program(program)
@@ -75,7 +76,7 @@ class HiddenWalk(ReferenceWalk):
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         self.scope.beyond = None
         plain = super()._declared(name, type_, value)
-        self.scope.beyond = self.hidden
+        self.scope.beyond = self.opaque
         return self._kept(name, type_, value) if plain is None else plain
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
@@ -86,7 +87,7 @@ class HiddenWalk(ReferenceWalk):
 
     def _choose(self, name: str, known: Extremum | Wrap) -> None:
         if isinstance(known, Wrap):
-            self.scope.bind(name, self.hidden.wrapped(self.scope, known))
+            self.scope.bind(name, self.opaque.wrapped(self.scope, known))
         else:
             super()._choose(name, known)
 
@@ -111,8 +112,8 @@ class HiddenWalk(ReferenceWalk):
             return None
         low, high = bounds or (None, None)
         low = 0 if low is None and not type_.signed else low
-        value = self.hidden.unknown(name, once_a_block=True, low=low, high=high, most=most)
-        self.scope.ranges.assume(self.hidden.constraints(value))
+        value = self.opaque.unknown(name, once_a_block=True, low=low, high=high, most=most)
+        self.scope.ranges.assume(self.opaque.constraints(value))
         if most is not None:
             (symbol,) = value.symbols
             self.scope.ranges.enter(symbol, most + 1)

@@ -20,12 +20,12 @@ from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
 from metafork.algebra.positivity import whole as has_whole_coefficients
 from metafork.algebra.symbols import Wrap
-from metafork.analysis.facts import Scope
-from metafork.analysis.wraps import wrap_of
+from metafork.analysis.values.modular import wrap_of
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
 
-class Hidden(Struct, frozen=True):
+class Opaque(Struct, frozen=True):
     """One value: its ``symbols``, and those that it is a function of, parameters and derived scalars left out.
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
@@ -44,18 +44,18 @@ class Hidden(Struct, frozen=True):
     divisor: Polynomial | None = None
 
 
-class HiddenValues:
-    """The hidden values that one walk over a program met, in the order of their definitions."""
+class OpaqueSymbols:
+    """The opaque values that one walk over a program met, in the order of their definitions."""
 
     def __init__(self) -> None:
-        self._by_symbol: dict[str, Hidden] = {}
+        self._by_symbol: dict[str, Opaque] = {}
         self._made: dict[object, Polynomial] = {}
         self._divided: dict[str, tuple[Polynomial, Polynomial]] = {}
         """What is divided by what, for quotients of numbers that are not negative."""
 
-    def behind(self, symbols: Iterable[str]) -> tuple[Hidden, ...]:
-        """Return the hidden values among symbols, and those that they are functions of, in order of definition."""
-        wanted: dict[str, Hidden] = {}
+    def behind(self, symbols: Iterable[str]) -> tuple[Opaque, ...]:
+        """Return the opaque values among symbols, and those that they are functions of, in order of definition."""
+        wanted: dict[str, Opaque] = {}
         rest = [name for name in symbols if name in self._by_symbol]
         while rest:
             one = self._by_symbol[rest.pop()]
@@ -79,15 +79,15 @@ class HiddenValues:
         bounds += [] if high is None else [at_most(value, high)]
         bounds += [] if most is None else [at_most(value, most)]
         of = frozenset[str]() if most is None else most.symbols & self._by_symbol.keys()
-        self._enter(Hidden(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
+        self._enter(Opaque(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
         return value
 
     def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
-        """Return what is known of the hidden values in a polynomial."""
+        """Return what is known of the opaque values in a polynomial."""
         return tuple(constraint for one in self.behind(value.symbols) for constraint in one.constraints)
 
     def numbers(self, symbols: Iterable[str], point: Mapping[str, int]) -> Mapping[str, int] | None:
-        """Return a point with the numbers of hidden symbols; ``None`` where one is no quotient of what is known."""
+        """Return a point with the numbers of opaque symbols; ``None`` where one is no quotient of what is known."""
         found = dict(point)
         for one in self.behind(symbols):
             if one.dividend is None or one.divisor is None or (divisor := one.divisor.evaluate(found)) < 1:
@@ -145,7 +145,7 @@ class HiddenValues:
             negated, symbols = self._symbols("not", signed=False)
             constraints = (at_most(negated, 1), at_most(1, value + negated))
             of = value.symbols - scope.constants
-            self._enter(Hidden(symbols, of, constraints=constraints, never=negated - value))
+            self._enter(Opaque(symbols, of, constraints=constraints, never=negated - value))
             self._made[key] = negated
         return self._made[key]
 
@@ -160,7 +160,7 @@ class HiddenValues:
             if divisor.is_constant and divisor.constant_value() >= 1:
                 rest = value - divisor * quotient
                 constraints = (at_most(rest, divisor - 1), at_most(1 - divisor, rest))
-            self._enter(Hidden(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
+            self._enter(Opaque(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
             self._made[key] = quotient
         return self._made[key]
 
@@ -181,11 +181,11 @@ class HiddenValues:
         whole = key if signed else ("whole part", *self._of_one_division(value, divisor), False, below)
         if whole in self._made:
             quotient = self._made[whole]
-            self._learn(quotient, Hidden((), of, constraints=_rounded_down(value, divisor, quotient)))
+            self._learn(quotient, Opaque((), of, constraints=_rounded_down(value, divisor, quotient)))
         else:
             quotient, symbols = self._symbols("quotient", signed=signed)
             constraints = (*_rounded_down(value, divisor, quotient), *below)
-            self._enter(Hidden(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
+            self._enter(Opaque(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
             if not signed:
                 self._divided[symbols[0]] = value, divisor
         self._made[key] = self._made[whole] = quotient
@@ -216,11 +216,11 @@ class HiddenValues:
                 continue
             inner = self._whole_part(scope, dividend, divisor)
             if inner.only_symbol and inner != outer:
-                self._learn(outer, Hidden((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
+                self._learn(outer, Opaque((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
                 return inner - factor * outer
         return None
 
-    def _learn(self, value: Polynomial, more: Hidden) -> None:
+    def _learn(self, value: Polynomial, more: Opaque) -> None:
         """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""
         known = self._by_symbol.pop(value.only_symbol)
         constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
@@ -238,10 +238,10 @@ class HiddenValues:
             value, symbols = self._symbols("exclusive", signed=signed)
             # x + y - 2*(x & y)
             constraints = () if signed else (at_most(value, left + right),)
-            hidden = Hidden(
+            opaque = Opaque(
                 symbols, (left.symbols | right.symbols) - scope.constants, False, constraints, (value, left, right)
             )
-            self._enter(hidden)
+            self._enter(opaque)
             self._made[key] = value
         return self._made[key]
 
@@ -251,9 +251,9 @@ class HiddenValues:
         value = Polynomial.symbol(own)
         return (value - Polynomial.symbol(f"{own} below"), (own, f"{own} below")) if signed else (value, (own,))
 
-    def _enter(self, hidden: Hidden) -> None:
-        for name in hidden.symbols:
-            self._by_symbol[name] = hidden
+    def _enter(self, opaque: Opaque) -> None:
+        for name in opaque.symbols:
+            self._by_symbol[name] = opaque
 
 
 def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) -> tuple[Constraint, ...]:

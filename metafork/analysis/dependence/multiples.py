@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.positivity import whole
-from metafork.analysis.conditions import Meaning
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import Meaning
 
 
 class Multiples:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import Wrap
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
 

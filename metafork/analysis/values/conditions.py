@@ -12,7 +12,7 @@ from itertools import islice, product
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
 
 Case = tuple[Constraint, ...]

@@ -1,7 +1,7 @@
 """Two accesses at two points of an iteration space: what is said of them in one set of symbols.
 
 Symbols of the second access that may have another value than at the first are primed.  Loop symbols are those of
-``Points``; a hidden value is primed where one that it is a function of is.
+``Instances``; an opaque value is primed where one that it is a function of is.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.analysis.conditions import Choice
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import Choice
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.opaque import OpaqueSymbols
 
 PRIME = "'"
 """Ends the name of a symbol of the second point."""
@@ -23,7 +23,7 @@ IndexPair = tuple[Polynomial, Polynomial]
 """Two indices that are equal where two accesses meet."""
 
 
-class Points(Struct, frozen=True):
+class Instances(Struct, frozen=True):
     """Which points are compared: loop symbols ``same`` at both, and ``apart``, at least one of which differs.
 
     In ``one_stretch``, between two barriers, what a block computes once has one value at both.
@@ -43,24 +43,24 @@ class TwoQuotients(Struct, frozen=True):
     divisor: Polynomial
 
 
-class AtPoints:
+class AtInstances:
     """Two accesses to one array at two points, in one set of symbols."""
 
-    def __init__(self, first: Reference, second: Reference, points: Points, hidden: HiddenValues) -> None:
+    def __init__(self, first: Reference, second: Reference, points: Instances, opaque: OpaqueSymbols) -> None:
         self.first = first
         self.second = second
         self.points = points
         self.symmetric = first == second
-        self._own = hidden.behind(_symbols(first))
-        theirs = hidden.behind(_symbols(second))
+        self._own = opaque.behind(_symbols(first))
+        theirs = opaque.behind(_symbols(second))
         primed = {loop.var for loop in second.loops if loop.var not in points.same}
         same = set(points.same)
-        behind = hidden.behind((*_symbols(first), *_symbols(second)))
+        behind = opaque.behind((*_symbols(first), *_symbols(second)))
         for one in behind:  # in the order of their definitions
             one_value = one.of <= same and (points.one_stretch or not one.once_a_block)
             (same if one_value else primed).update(one.symbols)
         self._primes = {name: Polynomial.symbol(name + PRIME) for name in primed}
-        self.with_hidden = bool(behind)
+        self.with_opaque = bool(behind)
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
         self.quotients = tuple(
             TwoQuotients(

@@ -13,15 +13,15 @@ from math import gcd
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.windows import index_steps
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.opaque import OpaqueSymbols
 
 _ROWS_OFF = (ZERO, ONE, -ONE)
 
 
-def mirrored_factors(prover: Prover, references: Sequence[Reference], hidden: HiddenValues) -> tuple[Polynomial, ...]:
+def mirrored_factors(prover: Prover, references: Sequence[Reference], opaque: OpaqueSymbols) -> tuple[Polynomial, ...]:
     """Return the factors (outermost first) by which all first indices are split, as far as each split is proved."""
     loops = {loop.var for reference in references for loop in reference.loops}
     grows = {step for step in index_steps(references, tuple(LoopKind)) if not step.symbols & loops}
@@ -36,7 +36,7 @@ def mirrored_factors(prover: Prover, references: Sequence[Reference], hidden: Hi
         factor = length.divide_exactly(product)
         if factor is None or not factor.symbols:
             continue
-        if all(mirrored_coordinates(prover, reference, (factor, *factors), hidden) for reference in references):
+        if all(mirrored_coordinates(prover, reference, (factor, *factors), opaque) for reference in references):
             factors, product = (factor, *factors), product * factor
     return factors
 
@@ -50,7 +50,7 @@ def primitive(value: Polynomial) -> Polynomial:
 
 
 def mirrored_coordinates(
-    prover: Prover, reference: Reference, factors: Sequence[Polynomial], hidden: HiddenValues
+    prover: Prover, reference: Reference, factors: Sequence[Polynomial], opaque: OpaqueSymbols
 ) -> tuple[Polynomial | None, ...] | None:
     """Return the coordinates of a linear index, ``None`` where a column is not proved to lie within its row.
 
@@ -58,7 +58,7 @@ def mirrored_coordinates(
     """
     rest, columns = reference.indices[0], list[Polynomial]()
     assert rest is not None
-    behind = hidden.behind(rest.symbols)
+    behind = opaque.behind(rest.symbols)
     known = (constraint for one in behind for constraint in one.constraints)
     inside = prover.with_premises((*reference.constraints(), *known))
     for factor in reversed(factors):

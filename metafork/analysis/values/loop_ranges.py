@@ -15,8 +15,8 @@ from msgspec import Struct
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.analysis.counted_loops import MIRRORED, CountedLoop, counted_loop
-from metafork.analysis.extrema import extremum_of
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.choices import extremum_of
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import Binary, Break, Expr, For, Var, walk_statements
 
