@@ -210,7 +210,7 @@ def _counted_form(program: Program, loop: For, scope: Scope) -> Written | None:
     head = binary("<", variable, count)
     if not common_type(variable.type, count.type).signed:
         known = scope.polynomial(count)
-        if known is None or scope.ranges.needed(known, 0, None) != ():
+        if known is None or not scope.bounded(known):
             return None  # of numbers without a sign, what is below 0 is a large one
     value = simplified(binary("+", variable, view.first))
     inside = f", and write {expression(value)} inside" if value != variable else ""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
+from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
@@ -55,7 +56,7 @@ def program_facts(program: Program, demands: list[Constraint] | None = None) -> 
         scope.values[derived.name] = value
         scope.ranges.learn(constraint for symbol in scope.derived[known:] for constraint in symbol.constraints())
     for assumption in program.assumptions:
-        constraints.extend(scope.implied(assumption))
+        constraints.extend(meaning(scope, assumption).constraints)
     scope.ranges.learn(constraints)
     extents = [extent for array in program.arrays for extent in array.extents]
     for extent in (*(loop.extent for loop in program.grid), *extents):

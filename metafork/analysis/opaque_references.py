@@ -127,9 +127,8 @@ class OpaqueWalk(ReferenceWalk):
         if value.is_constant:
             number = value.constant_value()
             return (int(number), int(number)) if number.denominator == 1 else (None, None)
-        needed = self.scope.ranges.needed
-        low = next((bound for bound in (1, 0) if needed(value, bound, None) == ()), None)
-        return low, (1 if needed(value, None, 1) == () else None)
+        low = next((bound for bound in (1, 0) if self.scope.bounded(value, bound)), None)
+        return low, (1 if self.scope.bounded(value, None, 1) else None)
 
     # --- loops ------------------------------------------------------------------------------------------------
 
@@ -250,9 +249,5 @@ def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr, 
             return False
     if high is None or condition.left.type is not right.type:
         return False
-    needed = scope.ranges.needed
-    return (
-        needed(before, 0, target.type.greatest) == ()
-        and needed(each, 0, None) == ()
-        and needed(high + each, None, target.type.greatest) == ()
-    )
+    greatest = target.type.greatest
+    return scope.bounded(before, 0, greatest) and scope.bounded(each) and scope.bounded(high + each, None, greatest)

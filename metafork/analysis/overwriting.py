@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial
+from metafork.algebra.positivity import rooms
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.analysis.values.scope import Facts, Scope
@@ -150,7 +151,7 @@ def _spans(loops: Sequence[LoopRange], guards: Sequence[Constraint]) -> list[_Nu
         return None
     trips = {loop.var: loop.trips for loop in loops if loop.trips is not None and not loop.trips.symbols & names}
     asked = [c for loop in loops for c in (loop.constraints() if loop.var not in trips else loop.inside)]
-    slacks = _needed([slack for one in (*asked, *guards) for slack in _slacks(one)])
+    slacks = _needed(rooms((*asked, *guards)))
     conditions = [_linear(slack, names) for slack in slacks]
     if any(one is None for one in conditions):
         return None
@@ -188,29 +189,17 @@ def _spans(loops: Sequence[LoopRange], guards: Sequence[Constraint]) -> list[_Nu
     return groups
 
 
-def _slacks(constraint: Constraint) -> tuple[Polynomial, ...]:
-    """Return what a constraint between integers says is not negative."""
-    apart = constraint.right - constraint.left
-    if constraint.relation == "==":
-        return apart, -apart
-    return (apart - (1 if constraint.relation == "<" else 0),)
-
-
 def _needed(slacks: Sequence[Polynomial]) -> list[Polynomial]:
     """Return them without those that others imply, for no symbol is below 0."""
     kept = list(dict.fromkeys(slacks))
     for one in tuple(kept):
-        if any(other != one and _never_negative(one - other) for other in kept):
+        if any(other != one and (one - other).only_adds for other in kept):
             kept.remove(one)
     return kept
 
 
-def _never_negative(value: Polynomial) -> bool:
-    return all(factor >= 0 for factor in value.terms().values())
-
-
 def _positive(value: Polynomial) -> bool:
-    return bool(value) and _never_negative(value)
+    return bool(value) and value.only_adds
 
 
 def _count(group: _Numbers, trips: Mapping[str, Polynomial]) -> bool:
@@ -244,5 +233,4 @@ def _summed(number: Polynomial, groups: Sequence[_Numbers], loops: set[str]) -> 
             return None
         spans.append(Span(step, tuple(dict.fromkeys(group.least)), tuple(dict.fromkeys(group.behind))))
     region = Region(index.rest, tuple(spans))
-    whole = all(factor.denominator == 1 for one in region.polynomials for factor in one.terms().values())
-    return region if whole else None
+    return region if all(one.whole for one in region.polynomials) else None

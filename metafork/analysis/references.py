@@ -507,8 +507,8 @@ def _merged(
 
 
 def _known(scope: Scope, name: str) -> Extremum | None:
-    value = scope.values.get(name)
-    return scope.extrema.get(name) if value is None else Extremum("minimum", (value,))
+    value, known = scope.values.get(name), scope.known.get(name)
+    return Extremum("minimum", (value,)) if value is not None else known if isinstance(known, Extremum) else None
 
 
 def left_early(body: tuple[Stmt, ...]) -> bool:

@@ -43,10 +43,7 @@ def mirrored_factors(prover: Prover, references: Sequence[Reference], opaque: Op
 
 def primitive(value: Polynomial) -> Polynomial:
     """Return a polynomial without the integer that divides all its coefficients."""
-    coefficients = value.terms().values()
-    if any(coefficient.denominator != 1 for coefficient in coefficients):
-        return value
-    return value * Fraction(1, gcd(*(coefficient.numerator for coefficient in coefficients)))
+    return value * Fraction(1, gcd(*map(int, value.coefficients.values()))) if value.whole else value
 
 
 def mirrored_coordinates(
@@ -63,7 +60,7 @@ def mirrored_coordinates(
     inside = prover.with_premises((*reference.constraints(), *known))
     for factor in reversed(factors):
         row, column = rest.divide(factor)
-        if any(value.denominator != 1 for part in (row, column) for value in part.terms().values()):
+        if not (row.whole and column.whole):
             return None
         wrapped = (Polynomial.symbol(one.symbols[0]) for one in behind if one.divisor == factor)
         for off in (off - turns for turns in (ZERO, *wrapped) for off in _ROWS_OFF):

@@ -8,7 +8,6 @@ from math import gcd
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.algebra.positivity import whole
 from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import Meaning
 
@@ -23,7 +22,7 @@ class Multiples:
             self._learn(one.difference.substitute(self._values))
 
     def _learn(self, zero: Polynomial) -> None:
-        if not whole(zero):
+        if not zero.whole:
             return
         terms = zero.coefficients
         for mono, sign in terms.items():
@@ -41,7 +40,7 @@ class Multiples:
     def tightened(self, constraint: Constraint) -> Constraint:
         """Return a constraint that says as much of whole numbers as it can without other symbols."""
         zero = constraint.difference
-        if constraint.relation == "==" or not whole(zero) or self._values.keys().isdisjoint(zero.symbols):
+        if constraint.relation == "==" or not zero.whole or self._values.keys().isdisjoint(zero.symbols):
             return constraint
         least = zero + (1 if constraint.relation == "<" else 0)
         terms = dict(least.substitute(self._values).coefficients)

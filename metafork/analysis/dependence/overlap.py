@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.positivity import Positivity, rooms, whole
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
@@ -234,7 +234,7 @@ class Overlaps:
         if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
             return True
         less = rooms(known)
-        if any(known_here.follows_from(way - 1, less) for d in differences if whole(d) for way in (d, -d)):
+        if any(known_here.follows_from(way - 1, less) for d in differences if d.whole for way in (d, -d)):
             return True
         zero = [*differences, *(c.difference for c in (*known, *self._prover.premises) if c.relation == "==")]
         return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))

@@ -38,10 +38,9 @@ def contradict(equations: Iterable[Polynomial], at_least_one: Callable[[str], bo
 
 def _alone(value: Polynomial) -> list[str]:
     """Return the symbols that stand in one term alone, with factor 1 or -1."""
-    terms = value.terms()
-    if any(coefficient.denominator != 1 for coefficient in terms.values()):
+    if not value.whole:
         return []
-    names = [mono[0][0] for mono, coefficient in terms.items() if len(mono) == 1 and abs(coefficient) == 1]
+    names = [mono[0][0] for mono, coefficient in value.coefficients.items() if len(mono) == 1 and abs(coefficient) == 1]
     return sorted(name for name in names if _linear(value, name))
 
 
@@ -70,9 +69,9 @@ def _primitive(value: Polynomial, at_least_one: Callable[[str], bool]) -> Polyno
 
 def _never_zero(value: Polynomial) -> bool:
     """Say whether no integers make the value 0, by the remainder of its constant."""
-    terms = dict(value.terms())
-    constant = terms.pop((), None)
-    if constant is None or constant.denominator != 1 or any(c.denominator != 1 for c in terms.values()):
+    terms = dict(value.coefficients)
+    constant = terms.pop((), 0)
+    if not constant or not value.whole:
         return False
-    common = gcd(*(coefficient.numerator for coefficient in terms.values()))
-    return common == 0 or constant.numerator % common != 0
+    common = gcd(*map(int, terms.values()))
+    return common == 0 or constant % common != 0

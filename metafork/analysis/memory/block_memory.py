@@ -21,6 +21,7 @@ from metafork.analysis.memory.private_windows import PrivateWindow, private_wind
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
 from metafork.analysis.references import Reference, extent_limits, known_extent
+from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
@@ -145,7 +146,7 @@ def _path(
 ) -> PathPlan:
     known: list[Constraint] = [*facts.constraints]
     for condition, truth in conditions:
-        known.extend(scope.implied(condition, truth))
+        known.extend(meaning(scope, condition, truth).constraints)
     prover = analyses.prover(known, facts.derived)
     said = _of_blocks(conditions, program, scope)
     lasting = (_with_lasting_ranges(reference, scope) for reference in analyses.references(program, facts))
@@ -209,7 +210,7 @@ def _of_blocks(conditions: Sequence[tuple[Expr, bool]], program: Program, scope:
         inner.bind(loop.var, range_.value)
         inner.ranges.enter(loop.var, range_.trips)
         inner.ranges.learn(extent_limits(inner, loop))
-    said = (constraint for condition, truth in conditions for constraint in inner.implied(condition, truth))
+    said = (constraint for pair in conditions for constraint in meaning(inner, *pair).constraints)
     return tuple(constraint for constraint in said if not constraint.symbols <= scope.constants)
 
 

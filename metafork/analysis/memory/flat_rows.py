@@ -20,6 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import Extremum, Wrap
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.references import ReferenceWalk
 from metafork.analysis.values.choices import extremum_of
@@ -229,7 +230,7 @@ class _Rows(Struct, frozen=True):
                 row, column = self._place(operand, scope, width, most)
                 return (row, column) if row is not None else (None, index)
             case Var(name=name) if name in self.definitions:
-                if (name in scope.extrema or name in scope.wraps) and _inside(scope, index, width):
+                if isinstance(scope.known.get(name), Extremum | Wrap) and _inside(scope, index, width):
                     return None, index
                 row, column = self._place(self.definitions[name], scope, width, most)
                 return (row, column) if row is not None else (None, index)
@@ -246,7 +247,7 @@ class _Rows(Struct, frozen=True):
     def _quotient(self, value: Polynomial, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient where it is a polynomial with integer coefficients that can be written."""
         found = value.divide_exactly(divisor)
-        if found is None or any(one.denominator != 1 for one in found.terms().values()):
+        if found is None or not found.whole:
             return None
         return found if (found.symbols | divisor.symbols) <= self.symbols.keys() else None
 
@@ -277,14 +278,14 @@ def _inside(scope: Scope, index: Expr, extent: Polynomial) -> bool:
     """Say whether it is proved that ``0 <= index < extent`` where an access stands."""
     value = scope.polynomial(index)
     if value is not None:
-        return _never_below(scope, value, 0) and _never_below(scope, extent - value, 1)
+        return scope.bounded(value) and scope.bounded(extent - value, 1)
     wrap = wrap_of(scope, index)
     if wrap is not None:
-        return _never_below(scope, extent - wrap.period, 0)
+        return scope.bounded(extent - wrap.period)
     extremum = extremum_of(scope, index)
     if extremum is not None:
-        low = [_never_below(scope, one, 0) for one in extremum.operands]
-        high = [_never_below(scope, extent - one, 1) for one in extremum.operands]
+        low = [scope.bounded(one) for one in extremum.operands]
+        high = [scope.bounded(extent - one, 1) for one in extremum.operands]
         largest = extremum.kind == "maximum"
         if (any(low) if largest else all(low)) and (all(high) if largest else any(high)):
             return True
@@ -300,7 +301,3 @@ def _inside(scope: Scope, index: Expr, extent: Polynomial) -> bool:
             return _inside(scope, operand, extent)
         case _:
             return False
-
-
-def _never_below(scope: Scope, value: Polynomial, bound: int) -> bool:
-    return scope.ranges.needed(value, bound, None) == ()

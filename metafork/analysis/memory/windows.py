@@ -197,7 +197,7 @@ def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) ->
 def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polynomial]) -> bool:
     """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
     row, column, *_ = coordinates(reference, factors)
-    if any(value.denominator != 1 for index in (row, column) for value in index.terms().values()):
+    if not (row.whole and column.whole):
         return False
     low, high = stays_within(column, factors[0], reference.loops, prover, prover.proves)
     if low and high:
@@ -281,7 +281,7 @@ def _between(
     """
     own = [constraint for loop in reference.loops for constraint in loop.inside]
     conditions = [*own, *(constraint for guard in reference.guards for constraint in guard.constraints)]
-    slacks = [c.right - c.left - (1 if c.relation == "<" else 0) for c in conditions if c.relation != "=="]
+    slacks = [c.room for c in conditions if c.relation != "=="]
     slacks = [ZERO, *(slack for slack in slacks if slack.symbols & index.symbols)]
     # A slack is not negative: it may be taken away from the index on one side, and added to it on the other.
     least = [extreme(index - slack, varying, prover, largest=False) for slack in slacks]

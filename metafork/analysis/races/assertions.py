@@ -132,7 +132,7 @@ class Assertions:
             value = Polynomial.symbol(stride.name)
             lengths = [one for one in dict.fromkeys(lengths) if not known.non_negative(value - one)]
             longest = [one for one in lengths if all(known.non_negative(one - other) for other in lengths)]
-            if longest and _whole(longest[0]) and stride.name not in longest[0].symbols:
+            if longest and longest[0].whole and stride.name not in longest[0].symbols:
                 found.append(binary(">=", _variable(stride), code_of(longest[0], variables)))
             indices = [(row, one) for (row, _), (_, one) in zip(cut[stride.name], indices, strict=True)]
         return found
@@ -191,10 +191,6 @@ def _hold(conditions: Iterable[Expr], point: Mapping[str, int] | None) -> bool:
     with suppress(NoValueError):
         return all(integer_value(one, point) for one in conditions)
     return False
-
-
-def _whole(value: Polynomial) -> bool:
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
 def _numbers(accesses: Iterable[Reference], facts: Facts) -> set[int]:

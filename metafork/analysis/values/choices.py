@@ -40,7 +40,8 @@ def extremum_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Ex
 def _extremum(scope: Scope, expr: Expr) -> Extremum | None:
     match expr:
         case Var(name=name):
-            return scope.extrema.get(name)
+            known = scope.known.get(name)
+            return known if isinstance(known, Extremum) else None
         case Cast(type=type_, operand=operand):
             return extremum_of(scope, operand, type_)
         case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
@@ -103,7 +104,7 @@ def _without_idle(scope: Scope, value: Extremum) -> Extremum:
         return value
     for kept, other in (value.operands, value.operands[::-1]):
         apart = other - kept if value.kind == "minimum" else kept - other
-        if scope.ranges.needed(apart, 0, None) == ():
+        if scope.bounded(apart):
             return Extremum(value.kind, (kept,))
     return value
 
@@ -115,9 +116,9 @@ def _decided(scope: Scope, condition: Binary) -> bool | None:
         return None
     less, more = sides if condition.op in ("<", "<=") else sides[::-1]
     apart = more - less - (1 if condition.op in ("<", ">") else 0)  # the condition holds where this is not below 0
-    if scope.ranges.needed(apart, 0, None) == ():
+    if scope.bounded(apart):
         return True
-    return False if scope.ranges.needed(-apart, 1, None) == () else None
+    return False if scope.bounded(-apart, 1) else None
 
 
 def _chosen_at_a_border(
@@ -129,7 +130,7 @@ def _chosen_at_a_border(
     """
     for above, inward in ((True, apart), (False, -apart)):
         at = {"==": True, "!=": False} | ({"<=": True, ">": False} if above else {">=": True, "<": False})
-        if op not in at or scope.ranges.needed(inward, 0, None) != ():
+        if op not in at or not scope.bounded(inward):
             continue
         there, elsewhere = (then, otherwise) if at[op] else (otherwise, then)
         for shift in (apart - apart, apart, -apart):  # what differs by it is the same at the border
@@ -167,7 +168,8 @@ def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> A
     if least is not None:
         return AtMost(least)
     if isinstance(expr, Var):
-        return scope.most.get(expr.name) if type_ is None or type_.holds(expr.type) else None
+        known = scope.known.get(expr.name)
+        return known if isinstance(known, AtMost) and (type_ is None or type_.holds(expr.type)) else None
     if type_ is not None and not type_.holds(expr.type):
         expr = Cast(type_, expr)
     inner = scope.copy()
@@ -209,11 +211,11 @@ class _Reading(Struct, frozen=True):
                 if not type_.holds(operand.type):
                     # What does not fit becomes less, unless it lies below the type.
                     value = self._value(scope, operand)
-                    if scope.ranges.needed(value, type_.least, None) != ():
+                    if not scope.bounded(value, type_.least):
                         return False
                 return self.never_above(scope, operand, bound)
             case _:
-                return scope.ranges.needed(bound - self._value(scope, expr), 0, None) == ()
+                return scope.bounded(bound - self._value(scope, expr))
 
     def _where(self, scope: Scope, condition: Expr, holds: bool) -> Scope:
         """Return what is known where a condition holds, or does not."""

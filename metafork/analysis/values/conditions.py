@@ -11,7 +11,7 @@ from itertools import islice, product
 
 from msgspec import Struct
 
-from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
+from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
 
@@ -39,6 +39,11 @@ class Meaning(Struct, frozen=True):
         """The choices of several cases."""
         return tuple(choice for choice in self.choices if len(choice) > 1)
 
+    @property
+    def conjunction(self) -> tuple[Constraint, ...] | None:
+        """Constraints whose conjunction is the condition; ``None`` where it is not one."""
+        return self.constraints if self.exact and not self.alternatives else None
+
 
 _NOTHING = Meaning((), False)
 
@@ -54,11 +59,8 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
                 return Meaning(both[0].choices + both[1].choices, both[0].exact and both[1].exact)
             return _either(*(_perhaps(scope, operand, truth) for operand in (left, right)))
         case Binary(op=op, left=left, right=right) if op in COMPARISONS:
-            if op == ("!=" if truth else "=="):
-                sides = scope.compared(left, right)
-                return _NOTHING if sides is None else _different(*sides)
-            constraints = scope.constraints(condition, truth)
-            return _NOTHING if constraints is None else Meaning(((constraints,),), True)
+            sides = scope.compared(left, right)
+            return _NOTHING if sides is None else _comparison(op if truth else _NEGATION[op], *sides)
         case _ if condition.type.integer:
             value = scope.polynomial(condition)
             if value is None:
@@ -75,6 +77,22 @@ def _perhaps(scope: Scope, condition: Expr, truth: bool) -> Meaning:
         return meaning(scope, condition, truth)
     finally:
         scope.evaluated = before
+
+
+_NEGATION = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def _comparison(op: str, left: Polynomial, right: Polynomial) -> Meaning:
+    match op:
+        case "!=":
+            return _different(left, right)
+        case "==":
+            said = equal(left, right)
+        case "<" | ">":
+            said = less_than(left, right) if op == "<" else less_than(right, left)
+        case _:
+            said = at_most(left, right) if op == "<=" else at_most(right, left)
+    return Meaning((((said,),),), True)
 
 
 def _different(left: Polynomial, right: Polynomial) -> Meaning:

@@ -149,12 +149,12 @@ class _Reading(Struct):
                 early, unknown = early or not limits, unknown or limits
                 continue
             for constraint in constraints:
-                slack = _slack(constraint)
+                slack = constraint.room
                 factor = slack.coefficient(name)
                 if factor is not None and factor and _positive(self.scope, -factor):
                     trips, exact = self._trips(slack.without((name,)) + 1, -factor)
                     bounding.append((constraint, trips, exact))
-                elif inner.ranges.needed(slack, 0, None) != ():
+                elif not inner.bounded(slack):
                     # What no iteration changes, or else what may end the loop at any time.
                     early = early or factor is None or bool(factor)
                     inside.append(constraint)
@@ -221,7 +221,7 @@ class _Reading(Struct):
         value = self.low + (-self.step if self.view.down else self.step) * Polynomial.symbol(name)
         undefined = self.view.computed.signed and compared.signed and self.view.variable.type.size >= 4
         distance = self.low - end if self.view.down else end - self.low
-        if not undefined and not (self.step == ONE and self.scope.ranges.needed(distance, 0, None) == ()):
+        if not undefined and not (self.step == ONE and self.scope.bounded(distance)):
             return None
         return [less_than(end, value) if self.view.down else less_than(value, end)]
 
@@ -259,13 +259,8 @@ def distance(scope: Scope, index: Expr, symbol: str) -> LoopRange | None:
     for operand in found.operands:
         for reach in range(1, FARTHEST + 1):
             apart = [other - operand if found.kind == "maximum" else operand - other for other in found.operands]
-            if all(scope.ranges.needed(one, None, reach) == () for one in apart if one):
+            if all(scope.bounded(one, None, reach) for one in apart if one):
                 step = ONE if found.kind == "maximum" else -ONE
                 trips = Polynomial.constant(reach + 1)
                 return LoopRange(symbol, trips, LoopKind.SERIAL, dense=False, low=operand, step=step)
     return None
-
-
-def _slack(constraint: Constraint) -> Polynomial:
-    """Return what a constraint between integers says is not negative."""
-    return constraint.right - constraint.left - (1 if constraint.relation == "<" else 0)

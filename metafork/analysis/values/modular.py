@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import Wrap
+from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
@@ -29,7 +30,8 @@ def wrap_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Wrap |
 def _wrap(scope: Scope, expr: Expr) -> Wrap | None:
     match expr:
         case Var(name=name):
-            return scope.wraps.get(name)
+            known = scope.known.get(name)
+            return known if isinstance(known, Wrap) else None
         case Cast(type=type_, operand=operand):
             return wrap_of(scope, operand, type_)
         case Binary(op="%", left=left, right=right, type=type_):
@@ -37,7 +39,7 @@ def _wrap(scope: Scope, expr: Expr) -> Wrap | None:
             if value is None or period is None or not period.symbols <= scope.constants:
                 return None
             # C's remainder of a value below 0 is not above 0; a divisor of 0 is undefined.
-            return Wrap(value, period) if _never_below(scope, value, 0) and _never_below(scope, period, 0) else None
+            return Wrap(value, period) if scope.bounded(value) and scope.bounded(period) else None
         case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
             first, second = scope.converted(then, type_), scope.converted(otherwise, type_)
             return None if first is None or second is None else chosen_wrap(scope, condition, first, second)
@@ -53,7 +55,7 @@ def chosen_wrap(scope: Scope, condition: Expr, then: Polynomial, otherwise: Poly
         for shift in _zeros(cases[here]):
             period = sides[here] + shift - sides[1 - here]
             for one in (period, -period):
-                if one.symbols <= scope.constants and one and _never_below(scope, one, 0):
+                if one.symbols <= scope.constants and one and scope.bounded(one):
                     below = all(_between(scope, value, one, known) for value, known in zip(sides, cases, strict=True))
                     # The greater side is the value that the period is taken from.
                     greater = sides[1 - here] if one == -period else sides[here] + shift
@@ -67,21 +69,21 @@ def _known(scope: Scope, condition: Expr, truth: bool) -> Iterator[Constraint]:
 
     What is known besides makes ``i != n - 1`` an inequality, and ``i >= n - 1`` an equality.
     """
-    for constraint in scope.implied(condition, truth):
+    for constraint in meaning(scope, condition, truth).constraints:
         difference = constraint.difference
         if constraint.relation == "==":
             yield from (at_most(difference, 0), at_most(0, difference))
             continue
-        slack = -difference - (constraint.relation == "<")
+        slack = constraint.room
         yield at_most(0, slack)
-        if _never_below(scope, -slack, 0):
+        if scope.bounded(-slack):
             yield at_most(slack, 0)
     match condition:
         case Binary(op=("==" | "!=") as op, left=left, right=right) if (op == "!=") == truth:
             compared = scope.compared(left, right)
             if compared is not None:
                 apart = compared[0] - compared[1]
-                yield from (less_than(0, one) for one in (apart, -apart) if _never_below(scope, one, 0))
+                yield from (less_than(0, one) for one in (apart, -apart) if scope.bounded(one))
 
 
 def _zeros(known: Iterable[Constraint]) -> Iterator[Polynomial]:
@@ -95,8 +97,4 @@ def _between(scope: Scope, value: Polynomial, period: Polynomial, known: Iterabl
     """Say whether ``0 <= value < period`` holds where some constraints do."""
     inner = scope.copy()
     inner.ranges.assume(known)
-    return _never_below(inner, value, 0) and _never_below(inner, period - value, 1)
-
-
-def _never_below(scope: Scope, value: Polynomial, bound: int) -> bool:
-    return scope.ranges.needed(value, bound, None) == ()
+    return inner.bounded(value) and inner.bounded(period - value, 1)

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
-from metafork.algebra.positivity import whole as has_whole_coefficients
 from metafork.algebra.symbols import Wrap
 from metafork.analysis.values.modular import wrap_of
 from metafork.analysis.values.scope import Scope
@@ -138,7 +137,7 @@ class OpaqueSymbols:
         """Return ``!value``, of one that is not negative: 0 or 1, and another one than the value."""
         if not self._not_negative(scope, value):
             return None
-        if _within(scope, value, 0, 1) or at_most(value, 1) in self.constraints(value):
+        if scope.bounded(value, 0, 1) or at_most(value, 1) in self.constraints(value):
             return 1 - value
         key = ("not", value)
         if key not in self._made:
@@ -151,7 +150,7 @@ class OpaqueSymbols:
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""
-        if self._not_negative(scope, value) and _within(scope, divisor, 0 if scope.evaluated else 1, None):
+        if self._not_negative(scope, value) and scope.bounded(divisor, 0 if scope.evaluated else 1):
             return self._whole_part(scope, value, divisor)
         constraints: tuple[Constraint, ...] = ()
         key = ("quotient", value, divisor)
@@ -207,12 +206,7 @@ class OpaqueSymbols:
             dividend, whole = self._divided[name]
             factor = whole.divide_exactly(divisor)
             outer = Polynomial.symbol(name)
-            if (
-                factor is None
-                or not has_whole_coefficients(factor)
-                or whole == divisor
-                or value != dividend - whole * outer
-            ):
+            if factor is None or not factor.whole or whole == divisor or value != dividend - whole * outer:
                 continue
             inner = self._whole_part(scope, dividend, divisor)
             if inner.only_symbol and inner != outer:
@@ -229,10 +223,10 @@ class OpaqueSymbols:
     def _not_negative(self, scope: Scope, value: Polynomial) -> bool:
         """Say whether a value is known not to be negative: by ranges, or as a remainder and more."""
         rests = (value - room for room in rooms(self.constraints(value)))
-        return _within(scope, value, 0, None) or any(_within(scope, rest, 0, None) for rest in rests)
+        return scope.bounded(value) or any(scope.bounded(rest) for rest in rests)
 
     def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
-        signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))
+        signed = not (scope.bounded(left) and scope.bounded(right))
         key = ("exclusive or", left, right, signed)
         if key not in self._made:
             value, symbols = self._symbols("exclusive", signed=signed)
@@ -262,12 +256,8 @@ def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) 
     return at_most(0, rest), at_most(rest, divisor - 1), *positive
 
 
-def _within(scope: Scope, value: Polynomial, low: int, high: int | None) -> bool:
-    return scope.ranges.needed(value, low, high) == ()
-
-
 def _less_than_a_period(scope: Scope, value: Polynomial, divisor: Polynomial) -> tuple[Constraint, ...]:
     """Say, where the ranges of loops show it, that what changes in a value stays below the divisor."""
     loops = scope.ranges.loops.keys()
     varying = Polynomial({mono: c for mono, c in value.terms().items() if any(name in loops for name, _ in mono)})
-    return (at_most(varying, divisor - 1),) if varying and _within(scope, divisor - 1 - varying, 0, None) else ()
+    return (at_most(varying, divisor - 1),) if varying and scope.bounded(divisor - 1 - varying) else ()

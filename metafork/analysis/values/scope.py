@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
 from metafork.analysis.values.ranges import ValueRanges, ordinary
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -57,15 +57,6 @@ class Facts(Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.derived, self.constraints, self.opaque, self.limits))
-
-
-def _integral(value: Polynomial) -> bool:
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
-
-
-def _never_negative(value: Polynomial) -> bool:
-    """Say whether this is so because every symbol stands for a non-negative integer."""
-    return all(coefficient >= 0 for coefficient in value.terms().values())
 
 
 def fresh_name(kind: DerivedKind, operands: Iterable[Polynomial]) -> str:
@@ -129,12 +120,8 @@ class Scope:
         """Whether what is read now is evaluated for certain where it is used: not the right side of an ``||``."""
         self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
-        self.extrema: dict[str, Extremum] = {}
-        """Scalars without a polynomial that are known to be the least or the largest of some."""
-        self.most: dict[str, AtMost] = {}
-        """Scalars of which no more is known than polynomials that they do not exceed."""
-        self.wraps: dict[str, Wrap] = {}
-        """Scalars without a polynomial that are one less as many periods as fit."""
+        self.known: dict[str, Extremum | AtMost | Wrap] = {}
+        """What is known of scalars without a polynomial: bounds, or some polynomials of which they are one."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -149,9 +136,7 @@ class Scope:
         other = Scope(self.values, (), closed=self.closed, demands=self.demands)
         other.ranges = self.ranges.copy()
         other.kept = self.kept
-        other.extrema = dict(self.extrema)
-        other.most = dict(self.most)
-        other.wraps = dict(self.wraps)
+        other.known = dict(self.known)
         other.beyond = self.beyond
         other.evaluated = self.evaluated
         other.derived = self.derived
@@ -162,15 +147,10 @@ class Scope:
     def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | Wrap | None = None) -> None:
         """Give a scalar a value: a polynomial, an extremum or a wrap, one with known bounds, or an unknown one."""
         self.values[name] = value
-        self.extrema.pop(name, None)
-        self.most.pop(name, None)
-        self.wraps.pop(name, None)
-        if value is None and isinstance(known, Extremum):
-            self.extrema[name] = known
-        elif value is None and isinstance(known, AtMost):
-            self.most[name] = known
-        elif value is None and isinstance(known, Wrap):
-            self.wraps[name] = known
+        if value is None and known is not None:
+            self.known[name] = known
+        else:
+            self.known.pop(name, None)
 
     def polynomial(self, expr: Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
@@ -263,6 +243,10 @@ class Scope:
         """Return a value of one type as a variable of another one keeps it, ``None`` where that may change it."""
         return self._within(value, type_, low=given.least < type_.least, high=given.greatest > type_.greatest)
 
+    def bounded(self, value: Polynomial, low: int | None = 0, high: int | None = None) -> bool:
+        """Say whether ``low <= value <= high`` is shown wherever this scope is; a bound may be ``None``."""
+        return self.ranges.needed(value, low, high) == ()
+
     def within(self, value: Polynomial, type_: ScalarType, *, low: bool = False, high: bool = False) -> bool:
         """Say whether a value stays within a type, as far as that is in question."""
         return self._or_nothing(self._within, value, type_, low, high) is not None
@@ -322,14 +306,14 @@ class Scope:
             number = left.constant_value() / right.constant_value()
             return Polynomial.constant(floor(number) if kind == "floor" else ceil(number))
         exact = left.divide_exactly(right)
-        if exact is not None and _integral(exact) and (right.is_constant or _integral(right)):
+        if exact is not None and exact.whole and (right.is_constant or right.whole):
             return exact if self._require_divisor(right) else None
         for known in self.derived:
             if known.kind == kind and known.operands == (left, right):
                 return Polynomial.symbol(known.name)
-        if _never_negative(-left):
+        if (-left).only_adds:
             return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
-        if self.closed and not (right.is_constant and _never_negative(left) and right.constant_value() >= 1):
+        if self.closed and not (right.is_constant and left.only_adds and right.constant_value() >= 1):
             return None
         symbol = DerivedSymbol(name or fresh_name(kind, (left, right)), kind, (left, right))
         self.derived.append(symbol)
@@ -358,46 +342,3 @@ class Scope:
         self.derived.append(symbol)
         self.constants.add(symbol.name)
         return Polynomial.symbol(symbol.name)
-
-    def constraints(self, condition: Expr, truth: bool = True) -> tuple[Constraint, ...] | None:
-        """Return constraints whose conjunction is the condition (or its negation); ``None`` where it is not one."""
-        match condition:
-            case Unary(op="!", operand=operand):
-                return self.constraints(operand, not truth)
-            case Binary(op=op, left=left, right=right) if op == ("&&" if truth else "||"):
-                first, second = self.constraints(left, truth), self.constraints(right, truth)
-                return None if first is None or second is None else first + second
-            case Binary(op=op, left=left, right=right):
-                sides = self.compared(left, right)
-                return None if sides is None else _comparison(op, *sides, truth)
-            case _:
-                return None
-
-    def implied(self, condition: Expr, truth: bool = True) -> tuple[Constraint, ...]:
-        """Return constraints that follow from the condition: those conjuncts of it that are constraints."""
-        match condition:
-            case Unary(op="!", operand=operand):
-                return self.implied(operand, not truth)
-            case Binary(op=op, left=left, right=right) if op == ("&&" if truth else "||"):
-                return self.implied(left, truth) + self.implied(right, truth)
-            case _:
-                return self.constraints(condition, truth) or ()
-
-
-_NEGATION = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
-
-
-def _comparison(op: str, left: Polynomial, right: Polynomial, truth: bool) -> tuple[Constraint, ...] | None:
-    match op if truth else _NEGATION.get(op, ""):
-        case "<":
-            return (less_than(left, right),)
-        case "<=":
-            return (at_most(left, right),)
-        case ">":
-            return (less_than(right, left),)
-        case ">=":
-            return (at_most(right, left),)
-        case "==":
-            return (equal(left, right),)
-        case _:
-            return None
