@@ -18,10 +18,9 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.facts import assigned_scalars
-from metafork.analysis.values.choices import chosen, extremum_of
+from metafork.analysis.values.choices import choice_of, chosen, wrap_of
 from metafork.analysis.values.conditions import Meaning, meaning
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range, distance
-from metafork.analysis.values.modular import chosen_wrap, wrap_of
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
@@ -267,8 +266,8 @@ class ReferenceWalk(Visitor):
             self.scope.bind(name, None)
             return
         self.expression(value)
-        chosen_ = self._chosen(value, type_)
-        self.scope.bind(name, self._declared(name, type_, value), chosen_)
+        choice = choice_of(self.scope, value, type_)
+        self.scope.bind(name, self._declared(name, type_, value), choice)
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
@@ -308,13 +307,8 @@ class ReferenceWalk(Visitor):
             return
         full = binary(node.op, node.target, node.value) if node.op else node.value
         name, type_ = node.target.name, node.target.type
-        chosen_ = self._chosen(full, type_)
-        self.scope.bind(name, self._kept(name, type_, full), chosen_)
-
-    def _chosen(self, value: Expr, type_: ScalarType) -> Extremum | Wrap | None:
-        """Return what is known of a value that may be one of several polynomials."""
-        extremum = extremum_of(self.scope, value, type_)
-        return wrap_of(self.scope, value, type_) if extremum is None else extremum
+        choice = choice_of(self.scope, full, type_)
+        self.scope.bind(name, self._kept(name, type_, full), choice)
 
     def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
@@ -500,10 +494,7 @@ def _merged(
         return None, None
     if first == second:
         return then.values.get(name), first
-    extremum = chosen(scope, condition, first, second)
-    if extremum is None and len(first.operands) == len(second.operands) == 1:
-        return None, chosen_wrap(scope, condition, first.operands[0], second.operands[0])
-    return None, extremum
+    return None, chosen(scope, condition, first, second)
 
 
 def _known(scope: Scope, name: str) -> Extremum | None:

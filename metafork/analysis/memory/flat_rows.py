@@ -23,10 +23,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import Extremum, Wrap
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.references import ReferenceWalk
-from metafork.analysis.values.choices import extremum_of
-from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.choices import extremum_of, wrap_of
+from metafork.analysis.values.conditions import where
 from metafork.analysis.values.loop_ranges import distance
-from metafork.analysis.values.modular import wrap_of
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import (
@@ -291,12 +290,8 @@ def _inside(scope: Scope, index: Expr, extent: Polynomial) -> bool:
             return True
     match index:
         case Conditional(condition=condition, then=then, otherwise=otherwise):
-            for side, truth in ((then, True), (otherwise, False)):
-                inner = scope.copy()
-                inner.ranges.assume(meaning(scope, condition, truth).constraints)
-                if not _inside(inner, side, extent):
-                    return False
-            return True
+            sides = ((then, True), (otherwise, False))
+            return all(_inside(where(scope, condition, truth), side, extent) for side, truth in sides)
         case Cast(type=type_, operand=operand) if type_.integer and type_.holds(operand.type):
             return _inside(scope, operand, extent)
         case _:

@@ -1,6 +1,11 @@
-"""Expressions that choose the least or the largest of two values: ``a < b ? a : b``, ``if (end > n) end = n;``.
+"""Expressions that are one of several polynomials: the least, the largest, or the one in a period.
 
-The condition need not compare the values themselves: ``i > 0 ? i - 1 : 0`` is the larger of ``i - 1`` and 0.
+``a < b ? a : b`` and ``if (end > n) end = n;`` choose the least or the largest of two values.  The condition need not
+compare these: ``i > 0 ? i - 1 : 0`` is the larger of ``i - 1`` and 0, and ``i == 0 ? i : i - 1`` is too, where 0 <= i.
+
+``(i + 1) % n``, ``i == n - 1 ? 0 : i + 1`` and ``if (l < 0) l += n;`` wrap at a border: they are a value less as many
+periods as bring it between 0 and the period.  The two sides of a choice are so where they differ by a period, the
+condition of the one side taken into account: 0 is ``i + 1 - n`` where ``i == n - 1``.
 """
 
 from __future__ import annotations
@@ -10,16 +15,21 @@ from typing import Literal
 
 from msgspec import Struct
 
-from metafork.algebra.polynomial import Polynomial, at_most, less_than
-from metafork.algebra.symbols import AtMost, Extremum
+from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, less_than
+from metafork.algebra.symbols import AtMost, Extremum, Wrap
+from metafork.analysis.values.conditions import meaning, where
 from metafork.analysis.values.scope import Scope
-from metafork.ir.arithmetic.types import ScalarType, common_type
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
 
-_OTHER: dict[Literal["maximum", "minimum"], Literal["maximum", "minimum"]] = {
-    "maximum": "minimum",
-    "minimum": "maximum",
-}
+Kind = Literal["maximum", "minimum"]
+_OTHER: dict[Kind, Kind] = {"maximum": "minimum", "minimum": "maximum"}
+
+
+def choice_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Extremum | Wrap | None:
+    """Return the polynomials that an integer expression, converted to a type, chooses from, ``None`` if unknown."""
+    extremum = extremum_of(scope, expr, type_)
+    return wrap_of(scope, expr, type_) if extremum is None else extremum
 
 
 def extremum_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Extremum | None:
@@ -46,7 +56,7 @@ def _extremum(scope: Scope, expr: Expr) -> Extremum | None:
             return extremum_of(scope, operand, type_)
         case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
             first, second = extremum_of(scope, then, type_), extremum_of(scope, otherwise, type_)
-            return None if first is None or second is None else chosen(scope, condition, first, second)
+            return None if first is None or second is None else _chosen_extremum(scope, condition, first, second)
         case Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_.signed:
             first, second = extremum_of(scope, left, type_), extremum_of(scope, right, type_)
             if first is None or second is None:
@@ -63,37 +73,75 @@ def _extremum(scope: Scope, expr: Expr) -> Extremum | None:
             return None
 
 
-def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
-    """Return the extremum that ``condition ? then : otherwise`` is, ``None`` where it is not known to be one."""
-    if not isinstance(condition, Binary):
+def wrap_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Wrap | None:
+    """Return the wrap that an integer expression, converted to a type, is; ``None`` where it is not known to be one."""
+    if not expr.type.integer or not (type_ is None or type_.integer):
         return None
+    found = _wrap(scope, expr)
+    if found is None or type_ is None or type_.holds(expr.type):
+        return found
+    return found if scope.stored(found.period, expr.type, type_) is not None else None
+
+
+def _wrap(scope: Scope, expr: Expr) -> Wrap | None:
+    match expr:
+        case Var(name=name):
+            known = scope.known.get(name)
+            return known if isinstance(known, Wrap) else None
+        case Cast(type=type_, operand=operand):
+            return wrap_of(scope, operand, type_)
+        case Binary(op="%", left=left, right=right, type=type_):
+            value, period = scope.converted(left, type_), scope.converted(right, type_)
+            if value is None or period is None or not period.symbols <= scope.constants:
+                return None
+            # C's remainder of a value below 0 is not above 0; a divisor of 0 is undefined.
+            return Wrap(value, period) if scope.bounded(value) and scope.bounded(period) else None
+        case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+            first, second = scope.converted(then, type_), scope.converted(otherwise, type_)
+            return None if first is None or second is None else _chosen_wrap(scope, condition, first, second)
+        case _:
+            return None
+
+
+def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | Wrap | None:
+    """Return what ``condition ? then : otherwise`` is, ``None`` where that is not known."""
+    extremum = _chosen_extremum(scope, condition, then, otherwise)
+    if extremum is None and len(then.operands) == len(otherwise.operands) == 1:
+        return _chosen_wrap(scope, condition, then.operands[0], otherwise.operands[0])
+    return extremum
+
+
+def _chosen_extremum(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
     found = _chosen(scope, condition, then, otherwise)
     if found is not None:
         return found
-    decided = _decided(scope, condition)
-    if decided is not None:
-        return then if decided else otherwise
+    for truth, side in ((True, then), (False, otherwise)):
+        said = meaning(scope, condition, truth).conjunction
+        if said is not None and all(one.relation != "==" and scope.bounded(one.room) for one in said):
+            return side
     less = _without_idle(scope, then), _without_idle(scope, otherwise)
     return None if less == (then, otherwise) else _chosen(scope, condition, *less)
 
 
-def _chosen(scope: Scope, condition: Binary, then: Extremum, otherwise: Extremum) -> Extremum | None:
-    if len(then.operands) == 1 and len(otherwise.operands) == 1:
-        sides = scope.compared(condition.left, condition.right)
-        if sides is None:
-            return None
-        kind = _kind(condition.op, sides[0] - sides[1], then.operands[0] - otherwise.operands[0])
-        if kind is None:
-            return _chosen_at_a_border(scope, condition.op, sides[0] - sides[1], then, otherwise)
-        return Extremum(kind, (then.operands[0], otherwise.operands[0]))
-    if condition.op not in ("<", "<=", ">", ">="):
+def _chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
+    if len(then.operands) == len(otherwise.operands) == 1:
+        sides, cases = (then.operands[0], otherwise.operands[0]), _Case.both(scope, condition)
+        for here, case in enumerate(cases):
+            for zero in case.zeros:
+                value, other = sides[here] + zero, sides[1 - here]
+                if case.scope.bounded(other - value) and cases[1 - here].scope.bounded(value - other):
+                    return Extremum("minimum", (value, other))
+                if case.scope.bounded(value - other) and cases[1 - here].scope.bounded(other - value):
+                    return Extremum("maximum", (value, other))
+        return None
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
         return None
     # min(a, b) < c ? min(a, b) : c
     left, right = extremum_of(scope, condition.left), extremum_of(scope, condition.right)
     if {left, right} != {then, otherwise}:
         return None
     least = (left == then) == (condition.op in ("<", "<="))
-    kind = "minimum" if least else "maximum"
+    kind: Kind = "minimum" if least else "maximum"
     first, second = then.as_kind(kind), otherwise.as_kind(kind)
     return None if first is None or second is None else Extremum(kind, tuple(dict.fromkeys((*first, *second))))
 
@@ -103,57 +151,60 @@ def _without_idle(scope: Scope, value: Extremum) -> Extremum:
     if len(value.operands) != 2:
         return value
     for kept, other in (value.operands, value.operands[::-1]):
-        apart = other - kept if value.kind == "minimum" else kept - other
-        if scope.bounded(apart):
+        if scope.bounded(other - kept if value.kind == "minimum" else kept - other):
             return Extremum(value.kind, (kept,))
     return value
 
 
-def _decided(scope: Scope, condition: Binary) -> bool | None:
-    """Say how a comparison turns out where it stands, ``None`` where that is not known."""
-    sides = scope.compared(condition.left, condition.right) if condition.op in ("<", "<=", ">", ">=") else None
-    if sides is None:
-        return None
-    less, more = sides if condition.op in ("<", "<=") else sides[::-1]
-    apart = more - less - (1 if condition.op in ("<", ">") else 0)  # the condition holds where this is not below 0
-    if scope.bounded(apart):
-        return True
-    return False if scope.bounded(-apart, 1) else None
+def _chosen_wrap(scope: Scope, condition: Expr, then: Polynomial, otherwise: Polynomial) -> Wrap | None:
+    sides, cases = (then, otherwise), _Case.both(scope, condition)
+    for here, case in enumerate(cases):
+        for zero in case.zeros:
+            value, other = sides[here] + zero, sides[1 - here]
+            # The greater side is the value that the period is taken from.
+            for greater, period in ((value, value - other), (other, other - value)):
+                if period.symbols <= scope.constants and period and scope.bounded(period):
+                    inside = zip(sides, cases, strict=True)
+                    if all(one.scope.bounded(side) and one.scope.bounded(period - side, 1) for side, one in inside):
+                        return Wrap(greater, period)
+    return None
 
 
-def _chosen_at_a_border(
-    scope: Scope, op: str, apart: Polynomial, then: Extremum, otherwise: Extremum
-) -> Extremum | None:
-    """Return the extremum that ``i == 0 ? i : i - 1`` is where ``i`` is not below 0: the larger of 0 and ``i - 1``.
+class _Case(Struct, frozen=True):
+    """What is known where a condition holds, or does not, and what is 0 there: 0 first, others of either sign."""
 
-    ``apart`` is the difference of what the condition compares.  Where it has a sign, the border is where it is 0.
+    scope: Scope
+    zeros: tuple[Polynomial, ...]
+
+    @staticmethod
+    def both(scope: Scope, condition: Expr) -> tuple[_Case, _Case]:
+        """Return the case where a condition holds, and the other one."""
+        return _Case._of(scope, condition, True), _Case._of(scope, condition, False)
+
+    @staticmethod
+    def _of(scope: Scope, condition: Expr, truth: bool) -> _Case:
+        known = tuple(_known(scope, condition, truth))
+        inner = scope.copy()
+        inner.ranges.assume(known)
+        slacks = dict.fromkeys(one.right - one.left for one in known if one.relation == "<=")
+        return _Case(inner, (ZERO, *(slack for slack in slacks if -slack in slacks)))
+
+
+def _known(scope: Scope, condition: Expr, truth: bool) -> Iterator[Constraint]:
+    """Yield what a comparison says of integers where it holds, or does not; an equality as two constraints.
+
+    What is known besides makes ``i != n - 1`` an inequality, and ``i >= n - 1`` an equality.
     """
-    for above, inward in ((True, apart), (False, -apart)):
-        at = {"==": True, "!=": False} | ({"<=": True, ">": False} if above else {">=": True, "<": False})
-        if op not in at or not scope.bounded(inward):
-            continue
-        there, elsewhere = (then, otherwise) if at[op] else (otherwise, then)
-        for shift in (apart - apart, apart, -apart):  # what differs by it is the same at the border
-            value = there.operands[0] + shift
-            kind = _kind("<=" if above else ">=", apart, value - elsewhere.operands[0])
-            if kind is not None:
-                return Extremum(kind, (value, elsewhere.operands[0]))
-    return None
-
-
-def _kind(op: str, sides: Polynomial, values: Polynomial) -> Literal["maximum", "minimum"] | None:
-    """Say which of two values a comparison chooses, given the difference of its sides and that of the values."""
-    if op not in ("<", "<=", ">", ">="):
-        return None
-    if op in (">", ">="):
-        op, sides = {">": "<", ">=": "<="}[op], -sides
-    if op == "<=":
-        sides = sides - 1  # of integers
-    # The condition holds where sides <= -1.
-    for kind, apart, allowed in (("minimum", values - sides, (0, 1)), ("maximum", values + sides, (0, -1))):
-        if apart.is_constant and apart.constant_value() in allowed:
-            return "minimum" if kind == "minimum" else "maximum"
-    return None
+    for constraint in meaning(scope, condition, truth).constraints:
+        yield at_most(0, constraint.room)
+        if constraint.relation == "==" or scope.bounded(-constraint.room):
+            yield at_most(constraint.room, 0)
+    match condition:
+        case Binary(op=("==" | "!=") as op, left=left, right=right) if (op == "!=") == truth:
+            compared = scope.compared(left, right)
+            if compared is not None:
+                apart = compared[0] - compared[1]
+                yield from (less_than(0, one) for one in (apart, -apart) if scope.bounded(one))
 
 
 def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> AtMost | None:
@@ -174,74 +225,53 @@ def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> A
         expr = Cast(type_, expr)
     inner = scope.copy()
     inner.demands = None
-    reading = _Reading({})
-    kept = (bound for bound in reading.candidates(inner, expr) if reading.never_above(inner, expr, bound))
-    operands = tuple(dict.fromkeys(kept))
+    candidates = tuple(_candidates(inner, expr))
+    inner.beyond = _Unknown({})
+    operands = tuple(dict.fromkeys(one for one in candidates if _never_above(inner, expr, one)))
     return AtMost(operands) if operands else None
 
 
-class _Reading(Struct, frozen=True):
-    """One reading of an expression; an operand that is no known polynomial is one unknown integer everywhere in it."""
+class _Unknown(Struct, frozen=True):
+    """Takes what is no known polynomial as one unknown integer wherever it stands."""
 
-    unknown: dict[Expr, Polynomial]
+    met: dict[Expr, Polynomial]
 
-    def candidates(self, scope: Scope, expr: Expr) -> Iterator[Polynomial]:
-        """Yield the polynomials that the expression chooses from."""
-        match expr:
-            case Conditional(then=then, otherwise=otherwise):
-                yield from self.candidates(scope, then)
-                yield from self.candidates(scope, otherwise)
-            case Cast(operand=operand):
-                yield from self.candidates(scope, operand)
-            case _:
-                value = scope.polynomial(expr)
-                if value is not None:
-                    yield value
+    def value(self, scope: Scope, expr: Expr) -> Polynomial:
+        if expr not in self.met:
+            above, below = (f"unknown {len(self.met)} {side}" for side in ("above", "below"))
+            self.met[expr] = Polynomial.symbol(above) - Polynomial.symbol(below)
+        return self.met[expr]
 
-    def never_above(self, scope: Scope, expr: Expr, bound: Polynomial) -> bool:
-        """Say whether an expression is shown not to exceed a bound."""
-        match expr:
-            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
-                sides = ((then, True), (otherwise, False))
-                return all(
-                    self.never_above(self._where(scope, condition, holds), _as(side, type_), bound)
-                    for side, holds in sides
+
+def _candidates(scope: Scope, expr: Expr) -> Iterator[Polynomial]:
+    """Yield the polynomials that the expression chooses from."""
+    match expr:
+        case Conditional(then=then, otherwise=otherwise):
+            yield from _candidates(scope, then)
+            yield from _candidates(scope, otherwise)
+        case Cast(operand=operand):
+            yield from _candidates(scope, operand)
+        case _:
+            value = scope.polynomial(expr)
+            if value is not None:
+                yield value
+
+
+def _never_above(scope: Scope, expr: Expr, bound: Polynomial) -> bool:
+    """Say whether an expression, all of whose parts have values, is shown not to exceed a bound."""
+    match expr:
+        case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+            return all(
+                _never_above(
+                    where(scope, condition, truth), side if type_.holds(side.type) else Cast(type_, side), bound
                 )
-            case Cast(type=type_, operand=operand) if type_.integer and operand.type.integer:
-                if not type_.holds(operand.type):
-                    # What does not fit becomes less, unless it lies below the type.
-                    value = self._value(scope, operand)
-                    if not scope.bounded(value, type_.least):
-                        return False
-                return self.never_above(scope, operand, bound)
-            case _:
-                return scope.bounded(bound - self._value(scope, expr))
-
-    def _where(self, scope: Scope, condition: Expr, holds: bool) -> Scope:
-        """Return what is known where a condition holds, or does not."""
-        inner = scope.copy()
-        if isinstance(condition, Binary) and condition.op in ("<", "<=", ">", ">="):
-            type_ = common_type(condition.left.type, condition.right.type)
-            if all(side.type.integer and type_.holds(side.type) for side in (condition.left, condition.right)):
-                left, right = (self._value(scope, side) for side in (condition.left, condition.right))
-                if condition.op in (">", ">="):
-                    left, right = right, left
-                relation = less_than if condition.op in ("<", ">") else at_most
-                constraint = relation(left, right)
-                inner.ranges.assume((constraint if holds else constraint.negated(),))
-        return inner
-
-    def _value(self, scope: Scope, expr: Expr) -> Polynomial:
-        while isinstance(expr, Cast) and expr.type.integer and expr.type.holds(expr.operand.type):
-            expr = expr.operand
-        value = scope.polynomial(expr)
-        if value is not None:
-            return value
-        if expr not in self.unknown:
-            above, below = (f"unknown {len(self.unknown)} {side}" for side in ("above", "below"))
-            self.unknown[expr] = Polynomial.symbol(above) - Polynomial.symbol(below)
-        return self.unknown[expr]
-
-
-def _as(expr: Expr, type_: ScalarType) -> Expr:
-    return expr if type_.holds(expr.type) else Cast(type_, expr)
+                for side, truth in ((then, True), (otherwise, False))
+            )
+        case Cast(type=type_, operand=operand) if type_.integer and operand.type.integer:
+            value = scope.polynomial(operand)
+            # What does not fit becomes less, unless it lies below the type.
+            fits = type_.holds(operand.type) or (value is not None and scope.bounded(value, type_.least))
+            return fits and _never_above(scope, operand, bound)
+        case _:
+            value = scope.polynomial(expr)
+            return value is not None and scope.bounded(bound - value)

@@ -70,6 +70,13 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _NOTHING
 
 
+def where(scope: Scope, condition: Expr, truth: bool = True) -> Scope:
+    """Return a scope of what runs where the condition holds (or, with ``truth`` false, where it does not)."""
+    inner = scope.copy()
+    inner.ranges.assume(meaning(scope, condition, truth).constraints)
+    return inner
+
+
 def _perhaps(scope: Scope, condition: Expr, truth: bool) -> Meaning:
     """Return what is known where a condition holds that is not evaluated, whole, wherever that is said."""
     before, scope.evaluated = scope.evaluated, False

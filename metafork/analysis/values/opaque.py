@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
 from metafork.algebra.symbols import Wrap
-from metafork.analysis.values.modular import wrap_of
+from metafork.analysis.values.choices import wrap_of
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
