@@ -17,10 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.facts import assigned_scalars
-from metafork.analysis.references import Guard, Reference, ReferenceWalk, breaks, left_early
-from metafork.analysis.values.conditions import meaning
+from metafork.analysis.references import Reference, ReferenceWalk, left_early
 from metafork.analysis.values.intervals import Interval, loop_intervals, never_grows, stored_interval
-from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.values.loop_ranges import CountedRange
 from metafork.analysis.values.opaque import OpaqueSymbols
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
@@ -56,7 +55,6 @@ class OpaqueWalk(ReferenceWalk):
         super().__init__(facts)
         self.opaque = OpaqueSymbols()
         self._of_host = facts.opaque
-        self._rounds = 0
 
     def program(self, program: Program) -> None:
         """Find the accesses of a program."""
@@ -132,65 +130,25 @@ class OpaqueWalk(ReferenceWalk):
 
     # --- loops ------------------------------------------------------------------------------------------------
 
-    def loop(self, node: For) -> None:
-        """Visit a ``for``."""
-        kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-        counted = counted_range(self.scope, node, kind)
-        early = counted is not None and (counted.left_early or left_early(node.body))
-        if counted is not None and counted.range.dense and not (kind is LoopKind.BLOCK and early):
-            super().loop(node)
-            return
-        if node.init is not None:
-            self.statement(node.init)
-        self._loop_of_unknown_shape(node.condition, node.body, node.step)
+    def _counts(self, counted: CountedRange, node: For) -> bool:
+        """Say whether a counted loop is one: what others add to scalars is known by their rounds."""
+        return counted.range.dense and super()._counts(counted, node)
 
-    def _loop_of_unknown_shape(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
-        condition = condition or IntConst(1)
-        last = () if step is None else (step,)
-        bounded, self._bounded = self._bounded, False
-        unsaid = self._unsaid
-        outer, everything = self.scope, (*body, *last)
-        start = dict(outer.values)
-        added = self._added_each_round(body, last, condition)
-        self._forget(everything, assigned_scalars(everything))
-        self.scope = outer.copy()
-        depth = len(self._loops)
-        if added:
-            self._rounds += 1
-            kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-            rounds = LoopRange(f"round {self._rounds}", None, kind)
-            self._loops.append(rounds)
-            self.scope.ranges.enter(rounds.var, None)
-            for name, each in added.items():
-                before = start[name]
-                assert before is not None
-                self.scope.values[name] = before + each * Polynomial.symbol(rounds.var)
-        self._unsaid = unsaid + 1
-        self.expression(condition)
-        self._unsaid = unsaid + breaks(body)
-        self._guards.append(Guard(condition, True, meaning(self.scope, condition, True), lasts=True))
-        self.scope.ranges.assume(self._guards[-1].constraints)
-        self.body(body)
-        self._guards.pop()
-        self._unsaid = unsaid + 1
-        if step is not None:
-            self.statement(step)
-        del self._loops[depth:]
-        self.scope = outer
-        self._bounded, self._unsaid = bounded, unsaid
-
-    def _added_each_round(self, body: Body, step: Body, condition: Expr) -> Mapping[str, Polynomial]:
+    def _added_each_round(
+        self, condition: Expr | None, body: Body, step: Assign | None
+    ) -> Mapping[str, tuple[Polynomial, Polynomial]]:
         """Return what a loop adds to scalars of known value once a round, whatever happens in it.
 
         In the body that is so at its end alone, where nothing leaves a round early.
         """
-        everything = (*body, *step)
+        last = () if step is None else (step,)
+        everything = (*body, *last)
         inside = self.scope.copy()
         inside.beyond = None
         for name in _declared_or_assigned(everything):
             inside.bind(name, None)
-        surely = step if left_early(body) else everything
-        added: dict[str, Polynomial] = {}
+        surely = last if left_early(body) else everything
+        added: dict[str, tuple[Polynomial, Polynomial]] = {}
         for stmt in surely:
             match stmt:
                 case Assign(target=Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
@@ -202,7 +160,7 @@ class OpaqueWalk(ReferenceWalk):
                 continue
             once = sum(_assigns(other, name) for other in walk_statements(everything)) == 1
             if once and ((type_.signed and type_.size >= 4) or _stays(inside, before, each, condition, target)):
-                added[name] = each
+                added[name] = before, each
         return added
 
 
@@ -237,7 +195,7 @@ def _increment(target: Var, op: str, value: Expr) -> Expr | None:
             return None
 
 
-def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr, target: Var) -> bool:
+def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr | None, target: Var) -> bool:
     """Say whether ``while (x < high) x += each`` keeps an unsigned or narrow ``x`` within its type.
 
     ``x`` is the least at first, and below ``high`` before every step.
@@ -247,7 +205,7 @@ def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr, 
             high = scope.converted(right, target.type)
         case _:
             return False
-    if high is None or condition.left.type is not right.type:
+    if high is None or target.type is not right.type:
         return False
     greatest = target.type.greatest
     return scope.bounded(before, 0, greatest) and scope.bounded(each) and scope.bounded(high + each, None, greatest)

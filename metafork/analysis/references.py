@@ -20,7 +20,7 @@ from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.values.choices import choice_of, chosen, wrap_of
 from metafork.analysis.values.conditions import Meaning, meaning
-from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range, distance
+from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, distance
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
@@ -40,7 +40,6 @@ from metafork.ir.program import (
     Phase,
     Program,
     Stmt,
-    Var,
     While,
     binary,
 )
@@ -197,6 +196,7 @@ class ReferenceWalk(Visitor):
         """Reasons to leave an access out that no guard shows: jumps, and loops whose iterations are not known."""
         self._phase: int | None = None
         self._phases = 0
+        self._rounds = 0
         self._stored: Assign | None = None
         self._reassigned: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
@@ -367,19 +367,15 @@ class ReferenceWalk(Visitor):
     def loop(self, node: For) -> None:
         """Visit a ``for``."""
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+        counted = counted_range(self.scope, node, kind)
+        if counted is None or not self._counts(counted, node):
+            if node.init is not None:
+                self.statement(node.init)
+            self._rounds_of(node.condition, node.body, node.step)
+            return
         if node.init is not None and node.init.value is not None:
             self.expression(node.init.value)
-        counted = counted_range(self.scope, node, kind)
-        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or left_early(node.body)):
-            counted = None  # an iteration may end before what stands at its end, copies included
         self._forget(node.body, assigned_scalars(node.body))
-        if counted is None:
-            if node.init is not None:
-                name = node.init.name if isinstance(node.init, Declare) else _assigned_name(node.init)
-                if name:
-                    self.scope.bind(name, None)
-            self._loop_of_unknown_shape(node.condition, node.body, node.step)
-            return
         outer, bounded, unsaid = self.scope, self._bounded, self._unsaid
         self.scope = outer.copy()
         self._enter(counted.range, counted.variable)
@@ -394,27 +390,53 @@ class ReferenceWalk(Visitor):
         self.scope = outer
         outer.bind(counted.variable, None)
 
+    def _counts(self, counted: CountedRange, node: For) -> bool:
+        """Say whether a counted loop is one; in one of a block no iteration ends before copies at its end."""
+        return counted.range.kind is not LoopKind.BLOCK or not (counted.left_early or left_early(node.body))
+
     def _tested(self, condition: Expr) -> None:
         """Visit the condition of a counted loop."""
         self.expression(condition)
 
     def repeat(self, node: While) -> None:
         """Visit a ``while``."""
-        self._loop_of_unknown_shape(node.condition, node.body, None)
+        self._rounds_of(node.condition, node.body, None)
 
-    def _loop_of_unknown_shape(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
-        bounded, self._bounded = self._bounded, False
-        self._unsaid += 1
-        everything = body if step is None else (*body, step)
+    def _rounds_of(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
+        """Visit a loop of any shape, in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
+        bounded, unsaid, depth = self._bounded, self._unsaid, len(self._loops)
+        outer, everything = self.scope, body if step is None else (*body, step)
+        added = self._added_each_round(condition, body, step)
         self._forget(everything, assigned_scalars(everything))
-        outer = self.scope
         self.scope = outer.copy()
+        if added:
+            self._rounds += 1
+            kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+            self._loops.append(LoopRange(f"round {self._rounds}", None, kind))
+            self.scope.ranges.enter(self._loops[-1].var, None)
+            for name, (before, each) in added.items():
+                self.scope.values[name] = before + each * Polynomial.symbol(self._loops[-1].var)
+        self._bounded, self._unsaid = False, unsaid + 1
+        guards = len(self._guards)
         if condition is not None:
             self.expression(condition)
-        self.body(everything)
+            self._guards.append(Guard(condition, True, meaning(self.scope, condition, True), lasts=True))
+            self.scope.ranges.assume(self._guards[-1].constraints)
+        self._unsaid = unsaid + breaks(body)
+        self.body(body)
+        del self._guards[guards:]
+        self._unsaid = unsaid + 1
+        if step is not None:
+            self.statement(step)
+        del self._loops[depth:]
         self.scope = outer
-        self._bounded = bounded
-        self._unsaid -= 1
+        self._bounded, self._unsaid = bounded, unsaid
+
+    def _added_each_round(
+        self, condition: Expr | None, body: Body, step: Assign | None
+    ) -> Mapping[str, tuple[Polynomial, Polynomial]]:
+        """Return the values of scalars in front of a loop, with what each round adds to them; none where not known."""
+        return {}
 
     # --- expressions ------------------------------------------------------------------------------------------
 
@@ -525,7 +547,3 @@ def breaks(body: tuple[Stmt, ...]) -> int:
             case _:
                 pass
     return found
-
-
-def _assigned_name(stmt: Assign) -> str:
-    return stmt.target.name if isinstance(stmt.target, Var) else ""
