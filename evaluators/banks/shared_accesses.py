@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
 from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope

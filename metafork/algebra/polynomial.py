@@ -116,6 +116,11 @@ class Polynomial:
         return mono[0][0] if coefficient == 1 and len(mono) == 1 and mono[0][1] == 1 else ""
 
     @property
+    def degree(self) -> int:
+        """How many symbols a term has at most, each as often as it stands in it."""
+        return max((sum(exponent for _, exponent in mono) for mono in self._coefficients), default=0)
+
+    @property
     def whole(self) -> bool:
         """Whether all coefficients are integers."""
         return Fraction not in map(type, self._coefficients.values())

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
 from metafork.analysis.facts import assigned_scalars
-from metafork.analysis.references import Reference, ReferenceWalk, left_early
+from metafork.analysis.reference_walk import ReferenceWalk
+from metafork.analysis.references import Reference, left_early
 from metafork.analysis.values.intervals import Interval, loop_intervals, never_grows, stored_interval
 from metafork.analysis.values.loop_ranges import CountedRange
 from metafork.analysis.values.opaque import OpaqueSymbols

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.arithmetic.types import promoted

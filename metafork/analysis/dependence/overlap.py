@@ -27,10 +27,16 @@ from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
+from metafork.analysis.delinearization import (
+    coordinates,
+    index_steps,
+    mirrored_coordinates,
+    mirrored_factors,
+    primitive,
+    split_factors,
+)
 from metafork.analysis.dependence.instances import AtInstances, IndexPair, Instances, with_equal_symbols
-from metafork.analysis.dependence.mirrored import mirrored_coordinates, mirrored_factors, primitive
 from metafork.analysis.dependence.remainders import contradict
-from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
 from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import Choice
 from metafork.analysis.values.loop_ranges import LoopKind
@@ -48,14 +54,10 @@ MOST_ENUMERATED = 4
 
 
 class Overlap(Struct, frozen=True):
-    """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them.
-
-    ``compared`` is false where there is nothing to compare: no index is known of both accesses.
-    """
+    """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them."""
 
     disjoint: Verdict
     reason: str
-    compared: bool = True
 
     def __bool__(self) -> bool:
         """Whether the accesses are proved to be disjoint."""
@@ -105,7 +107,7 @@ class Overlaps:
         both = AtInstances(first, second, points, self._opaque)
         ways = self._known_indices(both)
         if not any(ways):
-            return Overlap(Verdict.UNKNOWN, "no index is known of both accesses", compared=False)
+            return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
         if not points.apart or any(both.other(name) == name for name in points.apart):
             return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
         found, equations, cases = self._proved(both, ways)

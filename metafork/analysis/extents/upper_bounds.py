@@ -85,16 +85,12 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
                 ways[bound].append(equations)
     # No symbol is below 0: `n + 14` says no more than `n - 1`.
     tight = [one for one in ways if not any(_never_less(one, other) for other in ways if other != one)]
-    chosen = sorted(tight, key=lambda bound: (_degree(bound), len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
+    chosen = sorted(tight, key=lambda bound: (bound.degree, len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
     return Bounds({bound: ways[bound] for bound in chosen}, tuple(division.made), ends)
 
 
 def _never_less(one: Polynomial, other: Polynomial) -> bool:
     return (one - other).only_adds
-
-
-def _degree(value: Polynomial) -> int:
-    return max((sum(exponent for _, exponent in mono) for mono in value.coefficients), default=0)
 
 
 class _Division(Struct):

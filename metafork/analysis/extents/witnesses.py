@@ -176,5 +176,4 @@ class _Solver(Struct):
 
 def _size(factor: Polynomial) -> tuple[int, float]:
     """Order factors: products of more parameters are taken to be larger."""
-    degree = max((sum(exponent for _, exponent in mono) for mono in factor.coefficients), default=0)
-    return degree, max((abs(float(one)) for one in factor.coefficients.values()), default=0.0)
+    return factor.degree, max((abs(float(one)) for one in factor.coefficients.values()), default=0.0)

@@ -20,7 +20,8 @@ from metafork.analysis.cfg.source_cfg import uniform_paths
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
-from metafork.analysis.references import Reference, extent_limits, known_extent
+from metafork.analysis.reference_walk import extent_limits, known_extent
+from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Facts, Scope

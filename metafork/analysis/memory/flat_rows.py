@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import Extremum, Wrap
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.references import ReferenceWalk
+from metafork.analysis.reference_walk import ReferenceWalk
 from metafork.analysis.values.choices import extremum_of, wrap_of
 from metafork.analysis.values.conditions import where
 from metafork.analysis.values.loop_ranges import distance
@@ -176,7 +176,7 @@ class _Rows(Struct, frozen=True):
     ) -> tuple[Polynomial, list[Split]] | None:
         """Return the least width by which all indices fall into rows and columns."""
         widths = {width for index in written for width in self._widths(index)}
-        for width in sorted(widths, key=lambda one: (max(sum(e for _, e in m) for m in one.terms()), one.text())):
+        for width in sorted(widths, key=lambda one: (one.degree, one.text())):
             count = self._quotient(extent, width)
             if count is None or width == extent:
                 continue

@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
 from metafork.algebra.prover import Prover
-from metafork.analysis.memory.windows import Window, coordinates
+from metafork.analysis.delinearization import coordinates
+from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopRange, all_run
 

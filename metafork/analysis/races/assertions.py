@@ -18,7 +18,8 @@ from metafork.algebra.prover import sample_points
 from metafork.analysis.facts import program_facts
 from metafork.analysis.races.proof import Unproved
 from metafork.analysis.races.races import Race, proved_free, symbols_behind
-from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
+from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.polynomial_code import code_of

@@ -26,7 +26,8 @@ from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_
 from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
-from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
+from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
@@ -57,15 +58,6 @@ class RaceReport(Struct, frozen=True):
 
     races: tuple[Race, ...]
     unproved: tuple[Unproved, ...]
-
-
-def find_races(program: Program) -> tuple[Race, ...]:
-    """Return races of a program with their witnesses (at most one for each kind and array).
-
-    Iterations are played through for those arrays only that are not proved free of races by cheap means.
-    """
-    facts = program_facts(program)
-    return _found_races(program, facts, _Compared(facts))
 
 
 class _Compared(Struct):

@@ -112,8 +112,7 @@ def _rank(scope: Scope, trips: Polynomial | None) -> tuple[bool, int, int, str]:
     """Order trip counts: known ones first, constants, then those that no other loop changes."""
     if trips is None:
         return True, 0, 0, ""
-    degree = max((sum(exponent for _, exponent in mono) for mono in trips.terms()), default=0)
-    return False, len(trips.symbols - scope.constants), degree, trips.text()
+    return False, len(trips.symbols - scope.constants), trips.degree, trips.text()
 
 
 class _Reading(Struct):

@@ -2,7 +2,7 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.analysis.facts import program_facts
-from metafork.analysis.references import kept_within, references, references_and_quotients
+from metafork.analysis.reference_walk import kept_within, references, references_and_quotients
 from metafork.analysis.values.loop_ranges import LoopKind
 from tests.metafork.programs import JACOBI, MATMUL, program
 

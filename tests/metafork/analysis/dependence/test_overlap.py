@@ -5,7 +5,7 @@ from metafork.algebra.prover import Prover
 from metafork.analysis.dependence.instances import Instances
 from metafork.analysis.dependence.overlap import MOST_CASES, Overlaps
 from metafork.analysis.facts import program_facts
-from metafork.analysis.references import references
+from metafork.analysis.reference_walk import references
 from tests.metafork.interpreter import program
 
 C, M = Polynomial.symbol("c"), Polynomial.symbol("m")
