@@ -100,7 +100,7 @@ def _region(access: Reference, rows: tuple[Polynomial, ...] | None) -> Region | 
     """Return the elements that an access touches, each of them for sure; ``None`` where that is not known."""
     if rows is None or not access.bounded or access.clamped or access.wrapped:
         return None
-    if not all(loop.dense for loop in access.loops) or not all(g.conjunction for g in access.guards):
+    if not all(loop.dense for loop in access.loops) or any(g.meaning.conjunction is None for g in access.guards):
         return None
     number = ZERO
     for index, row in zip(access.indices, rows, strict=True):

@@ -39,18 +39,6 @@ class Guard(Struct, frozen=True):
         """What follows from it in any case."""
         return self.meaning.constraints
 
-    @property
-    def conjunction(self) -> bool:
-        """Whether the constraints say all that the condition says."""
-        return self.meaning.exact and not self.meaning.alternatives
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols of what is known of the condition."""
-        return frozenset(
-            name for choice in self.meaning.choices for case in choice for one in case for name in one.symbols
-        )
-
     def holds(self, values: Mapping[str, int]) -> bool:
         """Say whether what is known of the condition holds at a point, which gives every symbol a value."""
         return all(

@@ -32,7 +32,7 @@ from metafork.analysis.memory.block_shape import (
     phases,
 )
 from metafork.analysis.memory.interleaving import interleaving
-from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.conditions import together
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
@@ -210,7 +210,7 @@ class _Lowering(Struct):
 
     def _prover(self, plan: PathPlan) -> Prover:
         """Return what proves conditions on a path."""
-        known = [constraint for pair in plan.conditions for constraint in meaning(self.scope, *pair).constraints]
+        known = together(self.scope, plan.conditions).constraints
         return self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
 
     def _widest(self) -> Expr | None:

@@ -22,9 +22,9 @@ from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
 from metafork.analysis.dependence.instances import Instances
-from metafork.analysis.dependence.overlap import Overlaps
+from metafork.analysis.dependence.overlap import Overlaps, conflicting
 from metafork.analysis.references import Reference
-from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.conditions import together
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import Declare, Program, walk_statements
@@ -71,25 +71,18 @@ def _on_path(
             return Independence(Verdict.UNKNOWN, f"what the loop over {loop} touches is not known")
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
-    scope = Scope.of(facts)
-    decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
-    known = (*facts.constraints, *(constraint for one in decided for constraint in one.constraints))
-    choices = [choice for one in decided for choice in one.alternatives]
-    overlaps = Overlaps(path.program, accesses, analyses.prover(known, facts.derived), choices)
+    decided = together(Scope.of(facts), path.conditions)
+    prover = analyses.prover((*facts.constraints, *decided.constraints), facts.derived)
+    overlaps = Overlaps(path.program, accesses, prover, decided.alternatives)
     seen = set()
-    for first in accesses:
-        for second in accesses:
-            if first.array != second.array or first.number > second.number or not (first.writes or second.writes):
-                continue
-            if first.commutes(second):
-                continue
-            key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
-            if key in seen:
-                continue
-            seen.add(key)
-            verdict, reason = _compared(first, second, loop, overlaps)
-            if verdict is not Verdict.YES:
-                return Independence(verdict, reason, _at_fault(first, second, loop))
+    for first, second in conflicting(accesses):
+        key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
+        if key in seen:
+            continue
+        seen.add(key)
+        verdict, reason = _compared(first, second, loop, overlaps)
+        if verdict is not Verdict.YES:
+            return Independence(verdict, reason, _at_fault(first, second, loop))
     return Independence(Verdict.YES)
 
 

@@ -35,8 +35,8 @@ from metafork.analysis.delinearization import (
     primitive,
     split_factors,
 )
-from metafork.analysis.dependence.instances import AtInstances, IndexPair, Instances, with_equal_symbols
-from metafork.analysis.dependence.remainders import contradict
+from metafork.analysis.dependence.equations import IndexPair, contradict, with_equal_symbols
+from metafork.analysis.dependence.instances import AtInstances, Instances
 from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import Choice
 from metafork.analysis.values.loop_ranges import LoopKind
@@ -66,6 +66,14 @@ class Overlap(Struct, frozen=True):
 
 _Case = tuple[dict[str, Polynomial], tuple[Constraint, ...]]
 """What symbols of both points are where one loop has two values in one of two orders, and what holds besides."""
+
+
+def conflicting(accesses: Sequence[Reference]) -> Iterator[tuple[Reference, Reference]]:
+    """Yield the pairs of accesses to one array, one of which writes, that do not commute; each with itself too."""
+    for number, first in enumerate(accesses):
+        for second in accesses[number:]:
+            if first.array == second.array and (first.writes or second.writes) and not first.commutes(second):
+                yield first, second
 
 
 class Overlaps:

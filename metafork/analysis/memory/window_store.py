@@ -72,7 +72,7 @@ def _written_box(window: Window, reference: Reference, prover: Prover) -> tuple[
 
     Loops that say which elements it writes must have some.
     """
-    if not reference.bounded or not all(guard.conjunction for guard in reference.guards):
+    if not reference.bounded or not all(one.meaning.conjunction is not None for one in reference.guards):
         return None
     fixed = {loop.var for loop in window.fixed}
     varying = [loop for loop in reference.loops if loop.var not in fixed]

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.cfg.source_cfg import UniformPath
+from metafork.analysis.dependence.equations import Multiples
 from metafork.analysis.dependence.instances import Instances
-from metafork.analysis.dependence.multiples import Multiples
-from metafork.analysis.dependence.overlap import Overlaps
+from metafork.analysis.dependence.overlap import Overlaps, conflicting
 from metafork.analysis.opaque_references import references_with_opaque
 from metafork.analysis.references import Reference
-from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.conditions import together
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.translation_unit import Promise
@@ -60,10 +60,10 @@ class AccessPairs:
         for loop in path.program.grid:
             scope.values[loop.var] = Polynomial.symbol(loop.var)
             scope.ranges.enter(loop.var, scope.polynomial(loop.extent))
-        decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
+        decided = together(scope, path.conditions)
         accesses, of_guards, opaque = references_with_opaque(path.program, facts)
         quotients = tuple(dict.fromkeys((*scope.derived[len(facts.derived) :], *of_guards)))
-        known = [*facts.constraints, *(constraint for one in decided for constraint in one.constraints)]
+        known = [*facts.constraints, *decided.constraints]
         known += [constraint for quotient in quotients for constraint in quotient.constraints()]
         self._accesses = Multiples(known).tightened_where(accesses)
         numbers: dict[tuple[object, ...], int] = {}
@@ -79,7 +79,7 @@ class AccessPairs:
             path.program,
             [one for one in self._accesses if self._said[one.number] == one.number],
             Prover(known, (*facts.derived, *quotients)),
-            [choice for one in decided for choice in one.alternatives],
+            decided.alternatives,
             opaque,
             most_questions=MOST_QUESTIONS,
             deadline=deadline,
@@ -123,11 +123,7 @@ class AccessPairs:
         for access in self._accesses:
             if access.array in written and not any(_is_about(promise, access) for promise in promises):
                 unlike.setdefault((self._said[access.number], access.writes, access.atomic), access)
-        accesses = list(unlike.values())
-        for number, first in enumerate(accesses):
-            for second in accesses[number:]:
-                if first.array == second.array and (first.writes or second.writes) and not first.commutes(second):
-                    yield first, second
+        return conflicting(list(unlike.values()))
 
     def _disjoint(self, first: Reference, second: Reference, kind: RaceKind, *, thorough: bool) -> bool:
         """Say whether two accesses are proved apart; what was proved once is not asked again.

@@ -6,7 +6,7 @@ plain comparison is a choice of one case.  What is no polynomial comparison says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, product
 
 from msgspec import Struct
@@ -44,6 +44,16 @@ class Meaning(Struct, frozen=True):
         """Constraints whose conjunction is the condition; ``None`` where it is not one."""
         return self.constraints if self.exact and not self.alternatives else None
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols of what is known."""
+        return frozenset(name for choice in self.choices for case in choice for one in case for name in one.symbols)
+
+    def of_each(self, change: Callable[[Constraint], Constraint]) -> Meaning:
+        """Return what is known with another constraint for each."""
+        choices = tuple(tuple(tuple(map(change, case)) for case in choice) for choice in self.choices)
+        return Meaning(choices, self.exact)
+
 
 _NOTHING = Meaning((), False)
 
@@ -68,6 +78,12 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _different(value, ZERO) if truth else Meaning((((equal(value, ZERO),),),), True)
         case _:
             return _NOTHING
+
+
+def together(scope: Scope, conditions: Iterable[tuple[Expr, bool]]) -> Meaning:
+    """Return what is known where conditions hold, or do not, as is said with each."""
+    found = [meaning(scope, condition, truth) for condition, truth in conditions]
+    return Meaning(tuple(choice for one in found for choice in one.choices), all(one.exact for one in found))
 
 
 def where(scope: Scope, condition: Expr, truth: bool = True) -> Scope:

@@ -92,21 +92,21 @@ def test_guards_and_their_negations():
     first, second = refs[1], refs[2]
     assert at_most(i * B + j + 1, m) == at_most(i * B + j + 1, m)
     assert first.guards[0].constraints == (less_than(i * B + j, m),)
-    assert not first.guards[0].conjunction
+    assert first.guards[0].meaning.conjunction is None
     assert second.guards[0].constraints == ()
-    assert not second.guards[0].conjunction
+    assert second.guards[0].meaning.conjunction is None
 
 
 def test_an_inequality_leaves_a_choice_that_is_no_conjunction():
     first, second = (ref.guards[0] for ref in of("if (i * B + j != m) b[j] = 1; else b[j + 1] = 2;"))
     assert first.meaning.exact
     assert first.constraints == ()
-    assert not first.conjunction
+    assert first.meaning.conjunction is None
     assert not first.holds({"i": 1, "B": 2, "j": 1, "m": 3})
     assert first.holds({"i": 1, "B": 2, "j": 1, "m": 2})
     assert first.holds({"i": 1, "B": 2, "j": 1, "m": 4})
     assert second.constraints == (equal(i * B + j, m),)
-    assert second.conjunction
+    assert second.meaning.conjunction is not None
 
 
 def test_the_quotients_of_conditions_come_with_their_definitions():
