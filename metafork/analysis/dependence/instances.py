@@ -1,4 +1,4 @@
-"""Two accesses at two points of an iteration space: what is said of them in one set of symbols.
+"""Two accesses in two instances of the loops around them: what is said of them in one set of symbols.
 
 Symbols of the second access that may have another value than at the first are primed.  Loop symbols are those of
 ``Instances``; an opaque value is primed where one that it is a function of is.
@@ -45,18 +45,18 @@ class TwoQuotients(Struct, frozen=True):
 class AtInstances:
     """Two accesses to one array at two points, in one set of symbols."""
 
-    def __init__(self, first: Reference, second: Reference, points: Instances, opaque: OpaqueSymbols) -> None:
+    def __init__(self, first: Reference, second: Reference, instances: Instances, opaque: OpaqueSymbols) -> None:
         self.first = first
         self.second = second
-        self.points = points
+        self.instances = instances
         self.symmetric = first == second
         self._own = opaque.behind(_symbols(first))
         theirs = opaque.behind(_symbols(second))
-        primed = {loop.var for loop in second.loops if loop.var not in points.same}
-        same = set(points.same)
+        primed = {loop.var for loop in second.loops if loop.var not in instances.same}
+        same = set(instances.same)
         behind = opaque.behind((*_symbols(first), *_symbols(second)))
         for one in behind:  # in the order of their definitions
-            one_value = one.of <= same and (points.one_stretch or not one.once_a_block)
+            one_value = one.of <= same and (instances.one_stretch or not one.once_a_block)
             (same if one_value else primed).update(one.symbols)
         self._primes = {name: Polynomial.symbol(name + PRIME) for name in primed}
         self.with_opaque = bool(behind)

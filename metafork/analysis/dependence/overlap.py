@@ -1,4 +1,4 @@
-"""May two accesses, at two points of an iteration space, name the same element?
+"""May two accesses, in two instances of the loops around them, name the same element?
 
 One test for the freedom of the input from races and for the independence of a loop's iterations.  It answers that they
 are *disjoint*, with the reason, or that this is not known, which never counts as yes.  Asked in turn, cheapest first:
@@ -107,16 +107,16 @@ class Overlaps:
         self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
         self._mirrored: dict[str, tuple[Polynomial, ...]] = {}
 
-    def overlap(self, first: Reference, second: Reference, points: Instances, *, thorough: bool = True) -> Overlap:
-        """Say whether the accesses are disjoint wherever one of ``points.apart`` differs.
+    def overlap(self, first: Reference, second: Reference, instances: Instances, *, thorough: bool = True) -> Overlap:
+        """Say whether the accesses are disjoint wherever one of ``instances.apart`` differs.
 
         Without ``thorough`` neither isl nor, about both accesses together, Z3 is asked.
         """
-        both = AtInstances(first, second, points, self._opaque)
+        both = AtInstances(first, second, instances, self._opaque)
         ways = self._known_indices(both)
         if not any(ways):
             return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
-        if not points.apart or any(both.other(name) == name for name in points.apart):
+        if not instances.apart or any(both.other(name) == name for name in instances.apart):
             return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
         found, equations, cases = self._proved(both, ways)
         if not found and (backwards := self._backwards(both)):
@@ -141,7 +141,7 @@ class Overlaps:
         for pairs in ways:
             if any(self._apart(left, right, both) for left, right in pairs):
                 return Overlap(Verdict.YES, "an index differs always"), equations, ()
-            if set(both.points.apart) <= self._forced(both, pairs):
+            if set(both.instances.apart) <= self._forced(both, pairs):
                 return Overlap(Verdict.YES, "the loops are the digits of the indices"), equations, ()
         return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, cases
 
@@ -213,7 +213,7 @@ class Overlaps:
         Each has one of two orders where both accesses are the same one.
         """
         same: dict[str, Polynomial] = {}
-        for name in both.points.apart:
+        for name in both.instances.apart:
             loop = next(loop for loop in both.first.loops if loop.var == name)
             other = both.other(name)
             equal_before = dict(same)
@@ -264,7 +264,7 @@ class Overlaps:
         common = [c for c in both.premises if c.symbols.isdisjoint(both.of_one_point)]
         prover = self._prover.with_premises(common) if common else self._prover
         for left, right in pairs:
-            digits = [loop for loop in both.first.loops if loop.var in left.symbols - both.points.same]
+            digits = [loop for loop in both.first.loops if loop.var in left.symbols - both.instances.same]
             back = {partners[loop.var]: Polynomial.symbol(loop.var) for loop in digits if loop.var in partners}
             if left != right.substitute(back):
                 continue
@@ -296,7 +296,7 @@ class Overlaps:
             return Overlap(Verdict.YES, "no iterations have equal indices")
         premises = [*both.premises, *(Constraint(a, "==", b) for a, b in equations)]
         goal: list[Constraint] = []
-        for name in both.points.apart:
+        for name in both.instances.apart:
             mine, theirs = Polynomial.symbol(name), Polynomial.symbol(both.other(name))
             goal += [at_most(mine, theirs), at_most(theirs, mine)]
         if self._in_every_case(self._prover.with_premises(premises), choices, goal):
