@@ -127,7 +127,7 @@ def machines(schedule: ScheduleDocument, shape: dict[str, int]) -> dict[str, str
     fields = DEFAULT.fields()
     names = {symbol: schedule.fields.get(symbol, symbol) for symbol in schedule.machine}
     base = {symbol: fields[name] for symbol, name in names.items()}
-    point = dict.fromkeys((*schedule.data, *schedule.program, *schedule.hidden), 1) | shape
+    point = dict.fromkeys((*schedule.data, *schedule.program, *schedule.opaque), 1) | shape
     derived = dict(select(schedule, point | base).derived)
     limits: dict[str, set[int]] = {symbol: {base[symbol]} for symbol in base}
     for leaf in schedule.leaves:

@@ -120,7 +120,7 @@ def random_points(document, count, seed):
     for _ in range(count):
         index = rng.randrange(len(document.schedules))
         schedule = document.schedules[index]
-        names = (*schedule.data, *schedule.program, *schedule.hidden, *schedule.machine)
+        names = (*schedule.data, *schedule.program, *schedule.opaque, *schedule.machine)
         targets = {counter.limit for counter in schedule.counters if counter.kind == "performance"}
         point = {name: rng.choice([0, 1, 2, 3, 4, 8, 16, 31, 32, 100, 1000, 4096, 65536]) for name in names}
         if schedule.leaves and rng.random() < 0.7:
