@@ -23,25 +23,13 @@ from metafork.analysis.values.intervals import Interval, loop_intervals, never_g
 from metafork.analysis.values.loop_ranges import CountedRange
 from metafork.analysis.values.opaque import OpaqueSymbols
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Declare,
-    Expr,
-    For,
-    IntConst,
-    Program,
-    Stmt,
-    Var,
-    binary,
-    walk_statements,
-)
 from metafork.ir.visitor import Body
 
 
 def references_with_opaque(
-    program: Program, facts: Facts
+    program: ir.Program, facts: Facts
 ) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...], OpaqueSymbols]:
     """Return the accesses, the quotients in conditions that the facts do not define, and the opaque values."""
     walk = OpaqueWalk(facts)
@@ -57,7 +45,7 @@ class OpaqueWalk(ReferenceWalk):
         self.opaque = OpaqueSymbols()
         self._of_host = facts.opaque
 
-    def program(self, program: Program) -> None:
+    def program(self, program: ir.Program) -> None:
         """Find the accesses of a program."""
         for argument in program.values:
             if argument.type.integer and self.scope.values.get(argument.name) is None:
@@ -72,13 +60,13 @@ class OpaqueWalk(ReferenceWalk):
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
-    def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+    def _declared(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
         self.scope.beyond = None
         plain = super()._declared(name, type_, value)
         self.scope.beyond = self.opaque
         return self._kept(name, type_, value) if plain is None else plain
 
-    def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+    def _kept(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
         kept = super()._kept(name, type_, value)
         if kept is not None or self.scope.beyond is None:
             return kept
@@ -92,7 +80,7 @@ class OpaqueWalk(ReferenceWalk):
 
     def _forget(self, body: Body, names: Iterable[str]) -> None:
         types = _types_of_assigned(body)
-        start = {name: self._interval(Var(name, types[name])) for name in names if types[name].integer}
+        start = {name: self._interval(ir.Var(name, types[name])) for name in names if types[name].integer}
         values = self.scope.values
         before = {name: values.get(name) for name in start}
         super()._forget(body, names)
@@ -118,7 +106,7 @@ class OpaqueWalk(ReferenceWalk):
             self.scope.ranges.enter(symbol, most + 1)
         return value
 
-    def _interval(self, expr: Expr) -> Interval:
+    def _interval(self, expr: ir.Expr) -> Interval:
         """Return what is known of the value of an expression here."""
         value = self.scope.polynomial(expr)
         if value is None:
@@ -131,12 +119,12 @@ class OpaqueWalk(ReferenceWalk):
 
     # --- loops ------------------------------------------------------------------------------------------------
 
-    def _counts(self, counted: CountedRange, node: For) -> bool:
+    def _counts(self, counted: CountedRange, node: ir.For) -> bool:
         """Say whether a counted loop is one: what others add to scalars is known by their rounds."""
         return counted.range.dense and super()._counts(counted, node)
 
     def _added_each_round(
-        self, condition: Expr | None, body: Body, step: Assign | None
+        self, condition: ir.Expr | None, body: Body, step: ir.Assign | None
     ) -> Mapping[str, tuple[Polynomial, Polynomial]]:
         """Return what a loop adds to scalars of known value once a round, whatever happens in it.
 
@@ -152,57 +140,57 @@ class OpaqueWalk(ReferenceWalk):
         added: dict[str, tuple[Polynomial, Polynomial]] = {}
         for stmt in surely:
             match stmt:
-                case Assign(target=Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
+                case ir.Assign(target=ir.Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
                     each = inside.polynomial(_increment(target, op, value) or target)
                 case _:
                     continue
             before = self.scope.values.get(name)
             if each is None or before is None or not type_.holds(value.type):
                 continue
-            once = sum(_assigns(other, name) for other in walk_statements(everything)) == 1
+            once = sum(_assigns(other, name) for other in ir.walk_statements(everything)) == 1
             if once and ((type_.signed and type_.size >= 4) or _stays(inside, before, each, condition, target)):
                 added[name] = before, each
         return added
 
 
 def _types_of_assigned(body: Body) -> Mapping[str, ScalarType]:
-    targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
-    return {target.name: target.type for target in targets if isinstance(target, Var)}
+    targets = [stmt.target for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Assign)]
+    return {target.name: target.type for target in targets if isinstance(target, ir.Var)}
 
 
 def _declared_or_assigned(body: Body) -> Iterator[str]:
     yield from assigned_scalars(body)
-    yield from (stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
+    yield from (stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare))
 
 
-def _assigns(stmt: Stmt, name: str) -> bool:
-    return isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name == name
+def _assigns(stmt: ir.Stmt, name: str) -> bool:
+    return isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and stmt.target.name == name
 
 
-def _increment(target: Var, op: str, value: Expr) -> Expr | None:
+def _increment(target: ir.Var, op: str, value: ir.Expr) -> ir.Expr | None:
     """Return e of ``x += e``, ``x -= -e``, ``x = x + e`` and ``x = e + x``."""
     match op, value:
         case "+", _:
             return value
         case "-", _:
-            return binary("-", IntConst(0), value) if value.type.signed else None
-        case "", Binary(op="+", left=Var(name=name), right=right) if name == target.name:
+            return ir.binary("-", ir.IntConst(0), value) if value.type.signed else None
+        case "", ir.Binary(op="+", left=ir.Var(name=name), right=right) if name == target.name:
             return right
-        case "", Binary(op="+", left=left, right=Var(name=name)) if name == target.name:
+        case "", ir.Binary(op="+", left=left, right=ir.Var(name=name)) if name == target.name:
             return left
-        case "", Binary(op="-", left=Var(name=name), right=right) if name == target.name and right.type.signed:
-            return binary("-", IntConst(0), right)
+        case "", ir.Binary(op="-", left=ir.Var(name=name), right=right) if name == target.name and right.type.signed:
+            return ir.binary("-", ir.IntConst(0), right)
         case _:
             return None
 
 
-def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: Expr | None, target: Var) -> bool:
+def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: ir.Expr | None, target: ir.Var) -> bool:
     """Say whether ``while (x < high) x += each`` keeps an unsigned or narrow ``x`` within its type.
 
     ``x`` is the least at first, and below ``high`` before every step.
     """
     match condition:
-        case Binary(op=("<" | "<="), left=Var(name=name), right=right) if name == target.name:
+        case ir.Binary(op=("<" | "<="), left=ir.Var(name=name), right=right) if name == target.name:
             high = scope.converted(right, target.type)
         case _:
             return False

@@ -22,51 +22,35 @@ from metafork.analysis.values.choices import choice_of, chosen, wrap_of
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, distance
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
-from metafork.ir.program import (
-    LOGICAL,
-    Assign,
-    Binary,
-    Break,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    MetaFor,
-    Phase,
-    Program,
-    Stmt,
-    While,
-    binary,
-)
 from metafork.ir.rewriting import private_arrays
 from metafork.ir.visitor import Body, Visitor
 
 
-def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
+def references(program: ir.Program, facts: Facts) -> tuple[Reference, ...]:
     """Return the accesses of a program to arrays, in evaluation order."""
     return references_and_quotients(program, facts)[0]
 
 
-def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
+def references_and_quotients(
+    program: ir.Program, facts: Facts
+) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
     """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
     walk = ReferenceWalk(facts)
     walk.program(program)
     return tuple(walk.found), tuple(walk.quotients[len(facts.derived) :])
 
 
-def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
+def demanded(program: ir.Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
     """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
     demands: list[Constraint] = []
     ReferenceWalk(facts, demands, control).program(program)
     return demands
 
 
-def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+def kept_within(program: ir.Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[ir.Expr, bool]]:
     """Say of expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
 
     The keys are the identity of an expression and a type; the values keep the expressions alive.
@@ -77,12 +61,12 @@ def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType
     return kept
 
 
-def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
+def known_extent(scope: Scope, loop: ir.MetaFor, kind: LoopKind) -> LoopRange:
     """Return the range of a ``meta_for``."""
     return LoopRange(loop.var, scope.polynomial(loop.extent), kind)
 
 
-def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
+def extent_limits(scope: Scope, loop: ir.MetaFor) -> tuple[Constraint, ...]:
     """Return what the types of a ``meta_for``'s extent and variable say: it counts up to its extent in them."""
     extent = scope.polynomial(loop.extent)
     if extent is None or extent.is_constant:
@@ -111,25 +95,25 @@ class ReferenceWalk(Visitor):
         self._phase: int | None = None
         self._phases = 0
         self._rounds = 0
-        self._stored: Assign | None = None
+        self._stored: ir.Assign | None = None
         self._reassigned: frozenset[str] = frozenset()
         self._own: frozenset[str] = frozenset()
 
-    def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
+    def watch(self, program: ir.Program) -> Mapping[tuple[int, ScalarType], tuple[ir.Expr, bool]]:
         """Take note of what stays within types, from the definitions of derived scalars on."""
         kept = self.scope.kept = {}
         for derived in program.derived:
             self.scope.converted(derived.definition, derived.type)
         return kept
 
-    def program(self, program: Program) -> None:
+    def program(self, program: ir.Program) -> None:
         """Find the accesses of a program."""
         self._reassigned = assigned_scalars(program.body)
         self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
         self._enter_all(program.grid, LoopKind.GRID, self.scope)
         self.body(program.body)
 
-    def _enter_all(self, loops: Iterable[MetaFor], kind: LoopKind, outer: Scope) -> None:
+    def _enter_all(self, loops: Iterable[ir.MetaFor], kind: LoopKind, outer: Scope) -> None:
         for loop in loops:
             self._enter(known_extent(outer, loop, kind), loop.var)
             self.scope.ranges.learn(extent_limits(outer, loop))
@@ -155,25 +139,27 @@ class ReferenceWalk(Visitor):
         del self._loops[depth:], self._guards[guards:]
         self._bounded, self._unsaid = bounded, unsaid
 
-    def _stays(self, stmt: Stmt) -> list[Guard]:
+    def _stays(self, stmt: ir.Stmt) -> list[Guard]:
         """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
-        condition: Expr | None = None
+        condition: ir.Expr | None = None
         while True:
             match stmt:
-                case If(condition=here, then=(*_, Break() | Continue() as leaves), otherwise=()):
-                    condition = here if condition is None else binary("&&", condition, here)
-                    return [Guard(condition, False, meaning(self.scope, condition, False), isinstance(leaves, Break))]
-                case If(condition=here, then=(If() as stmt,), otherwise=()):
-                    condition = here if condition is None else binary("&&", condition, here)
+                case ir.If(condition=here, then=(*_, ir.Break() | ir.Continue() as leaves), otherwise=()):
+                    condition = here if condition is None else ir.binary("&&", condition, here)
+                    return [
+                        Guard(condition, False, meaning(self.scope, condition, False), isinstance(leaves, ir.Break))
+                    ]
+                case ir.If(condition=here, then=(ir.If() as stmt,), otherwise=()):
+                    condition = here if condition is None else ir.binary("&&", condition, here)
                 case _:
                     return []
 
-    def extent(self, expr: Expr) -> None:
+    def extent(self, expr: ir.Expr) -> None:
         """Pass over an extent: it reads no memory."""
 
     # --- scalars ----------------------------------------------------------------------------------------------
 
-    def declare(self, node: Declare) -> None:
+    def declare(self, node: ir.Declare) -> None:
         """Visit the declaration of a scalar."""
         name, type_, value = node.name, node.type, node.value
         if value is None:
@@ -183,7 +169,7 @@ class ReferenceWalk(Visitor):
         choice = choice_of(self.scope, value, type_)
         self.scope.bind(name, self._declared(name, type_, value), choice)
 
-    def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+    def _declared(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
         """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
 
         So an index decoded from an enlarged grid (``p = pk / s, k = pk % s``) stays linear in what it is decoded to.
@@ -191,7 +177,7 @@ class ReferenceWalk(Visitor):
         known = self._kept(name, type_, value)
         if known is not None or self._phase is not None or name in self._reassigned or type_.size < 4:
             return known
-        if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
+        if not (isinstance(value, ir.Binary) and value.op in ("/", "%") and value.type.integer):
             return None
         left, right = self.scope.polynomial(value.left), self.scope.polynomial(value.right)
         if left is None or right is None or not right.symbols <= self.scope.constants:
@@ -211,20 +197,20 @@ class ReferenceWalk(Visitor):
             self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
         return symbol
 
-    def assign(self, node: Assign) -> None:
+    def assign(self, node: ir.Assign) -> None:
         """Visit an assignment."""
         self.expression(node.value)
-        if isinstance(node.target, Element):
+        if isinstance(node.target, ir.Element):
             self._stored = node
             self.target(node.target)
             self._stored = None
             return
-        full = binary(node.op, node.target, node.value) if node.op else node.value
+        full = ir.binary(node.op, node.target, node.value) if node.op else node.value
         name, type_ = node.target.name, node.target.type
         choice = choice_of(self.scope, full, type_)
         self.scope.bind(name, self._kept(name, type_, full), choice)
 
-    def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
+    def _kept(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
         """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
         if name not in self._control:
             self.scope.demands = None
@@ -243,7 +229,7 @@ class ReferenceWalk(Visitor):
 
     # --- control ----------------------------------------------------------------------------------------------
 
-    def phase(self, node: Phase) -> None:
+    def phase(self, node: ir.Phase) -> None:
         """Visit a phase."""
         outer = self.scope
         self.scope = outer.copy()
@@ -255,7 +241,7 @@ class ReferenceWalk(Visitor):
         self._phase = None
         self.scope = outer
 
-    def branch(self, node: If) -> None:
+    def branch(self, node: ir.If) -> None:
         """Visit an ``if``."""
         self.expression(node.condition)
         before, condition = self.scope, node.condition
@@ -278,7 +264,7 @@ class ReferenceWalk(Visitor):
             if value is None and known is not None:
                 self._choose(name, known)
 
-    def loop(self, node: For) -> None:
+    def loop(self, node: ir.For) -> None:
         """Visit a ``for``."""
         kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
         counted = counted_range(self.scope, node, kind)
@@ -304,19 +290,19 @@ class ReferenceWalk(Visitor):
         self.scope = outer
         outer.bind(counted.variable, None)
 
-    def _counts(self, counted: CountedRange, node: For) -> bool:
+    def _counts(self, counted: CountedRange, node: ir.For) -> bool:
         """Say whether a counted loop is one; in one of a block no iteration ends before copies at its end."""
         return counted.range.kind is not LoopKind.BLOCK or not (counted.left_early or left_early(node.body))
 
-    def _tested(self, condition: Expr) -> None:
+    def _tested(self, condition: ir.Expr) -> None:
         """Visit the condition of a counted loop."""
         self.expression(condition)
 
-    def repeat(self, node: While) -> None:
+    def repeat(self, node: ir.While) -> None:
         """Visit a ``while``."""
         self._rounds_of(node.condition, node.body, None)
 
-    def _rounds_of(self, condition: Expr | None, body: Body, step: Assign | None) -> None:
+    def _rounds_of(self, condition: ir.Expr | None, body: Body, step: ir.Assign | None) -> None:
         """Visit a loop of any shape, in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
         bounded, unsaid, depth = self._bounded, self._unsaid, len(self._loops)
         outer, everything = self.scope, body if step is None else (*body, step)
@@ -347,28 +333,28 @@ class ReferenceWalk(Visitor):
         self._bounded, self._unsaid = bounded, unsaid
 
     def _added_each_round(
-        self, condition: Expr | None, body: Body, step: Assign | None
+        self, condition: ir.Expr | None, body: Body, step: ir.Assign | None
     ) -> Mapping[str, tuple[Polynomial, Polynomial]]:
         """Return the values of scalars in front of a loop, with what each round adds to them; none where not known."""
         return {}
 
     # --- expressions ------------------------------------------------------------------------------------------
 
-    def binary(self, node: Binary) -> None:
+    def binary(self, node: ir.Binary) -> None:
         """Visit an operation; the right side of ``&&`` and ``||`` is evaluated on a condition."""
         self.expression(node.left)
-        if node.op in LOGICAL:
+        if node.op in ir.LOGICAL:
             self._guarded(node.left, node.op == "&&", node.right)
         else:
             self.expression(node.right)
 
-    def conditional(self, node: Conditional) -> None:
+    def conditional(self, node: ir.Conditional) -> None:
         """Visit ``condition ? then : otherwise``."""
         self.expression(node.condition)
         self._guarded(node.condition, True, node.then)
         self._guarded(node.condition, False, node.otherwise)
 
-    def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> None:
+    def _guarded(self, condition: ir.Expr, truth: bool, expr: ir.Expr) -> None:
         outer = self.scope
         self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
         self.scope = outer.copy()
@@ -377,7 +363,7 @@ class ReferenceWalk(Visitor):
         self.scope = outer
         self._guards.pop()
 
-    def element(self, node: Element, number: int) -> None:
+    def element(self, node: ir.Element, number: int) -> None:
         """Find an access."""
         if node.array in self._own:
             return
@@ -422,7 +408,7 @@ def _turns(wrap: Wrap, symbol: str) -> LoopRange:
 
 
 def _merged(
-    scope: Scope, condition: Expr, name: str, then: Scope, otherwise: Scope
+    scope: Scope, condition: ir.Expr, name: str, then: Scope, otherwise: Scope
 ) -> tuple[Polynomial | None, Extremum | Wrap | None]:
     """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
     first, second = (_known(end, name) for end in (then, otherwise))
