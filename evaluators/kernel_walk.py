@@ -19,10 +19,11 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.extrema import extremum_of, upper_bounds
-from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.memory.block_memory import largest
+from metafork.analysis.values.choices import extremum_of, upper_bounds
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, Kernel, Space
 from metafork.ir.program import (

@@ -18,7 +18,7 @@ from evaluators.registers_per_thread import registers
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Version
 
 

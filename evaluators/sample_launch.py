@@ -16,7 +16,7 @@ import numpy as np
 
 from evaluators.counter import NotKnown
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Facts
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Expr, ParameterKind, Program, Var, walk_expression

@@ -10,8 +10,8 @@ from msgspec import Struct
 from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.algebra.polynomial import ONE
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Version
 
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups, phases
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Version
 
 

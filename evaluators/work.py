@@ -27,7 +27,7 @@ from evaluators.counter import NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Facts
+from metafork.analysis.values.scope import Facts
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
 from metafork.lowering.lowering import CannotLowerError, lower

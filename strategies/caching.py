@@ -31,15 +31,15 @@ from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, LeftOut, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.memory.private_windows import left_in_global_memory, thread_renaming
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
 from strategies.hints import bounded_loop_hints, chosen_index_hint
@@ -437,8 +437,8 @@ def _many_rounds(loop: LoopRange, kind: LoopKind = LoopKind.SERIAL) -> bool:
 def _too_wide(held: HeldWindow) -> bool:
     """Say whether a window grows faster with the parameters than the accesses to it (an antidiagonal's box)."""
     window = held.window
-    made = max(_degree(_times_made(reference, window.level)) for reference in window.references)
-    return _degree(window.elements) > made
+    made = max(_times_made(reference, window.level).degree for reference in window.references)
+    return window.elements.degree > made
 
 
 def _times_made(reference: Reference, level: Sequence[str]) -> Polynomial:
@@ -451,10 +451,6 @@ def _times_made(reference: Reference, level: Sequence[str]) -> Polynomial:
         if inside and loop.trips is not None:
             product = product * loop.trips
     return product
-
-
-def _degree(value: Polynomial) -> int:
-    return max((sum(exponent for _, exponent in mono) for mono in value.terms()), default=0)
 
 
 def _overlapping(reference: Reference, held: HeldWindow, prover: Prover) -> LoopRange | None:

@@ -10,7 +10,7 @@ Before and after (the paper's Figures 7 and 8, second cases)::
 
 A *granularity loop* is a loop ``for (int k = 0; k < e; k++)`` on the program's spine (``strategies.loops.spine``), in
 thread code or at block level, with e in parameters and derived scalars, whose iterations are proved independent
-(``metafork.analysis.independence``).  Statements that repeat with a shift are rolled into one first
+(``metafork.analysis.dependence.independence``).  Statements that repeat with a shift are rolled into one first
 (``strategies.loops.rolling``).
 
 Why this is legal.  Let (i, k) be a grid point and an iteration.  The new program runs, for every (i, k) in a block of
@@ -37,9 +37,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
-from metafork.analysis.independence import iterations_independent
+from metafork.analysis.dependence.independence import iterations_independent
 from metafork.analysis.references import left_early
+from metafork.analysis.values.scope import Scope
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (

@@ -30,8 +30,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import Program, Version
 from metafork.transform.directive import Refused

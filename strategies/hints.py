@@ -8,8 +8,8 @@ from functools import partial
 from msgspec.structs import replace
 
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
 from metafork.analysis.references import Reference, left_early
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import (
@@ -210,7 +210,7 @@ def _counted_form(program: Program, loop: For, scope: Scope) -> Written | None:
     head = binary("<", variable, count)
     if not common_type(variable.type, count.type).signed:
         known = scope.polynomial(count)
-        if known is None or scope.ranges.needed(known, 0, None) != ():
+        if known is None or not scope.bounded(known):
             return None  # of numbers without a sign, what is below 0 is a large one
     value = simplified(binary("+", variable, view.first))
     inside = f", and write {expression(value)} inside" if value != variable else ""

@@ -41,8 +41,9 @@ from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.scope import Scope
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import (
@@ -229,7 +230,7 @@ class _Keeping(Rewriter):
 
     def _runs(self, counted: _Counted) -> bool:
         """Say whether a loop is proved to run at least once."""
-        constraints = self.scope.constraints(counted.runs)
+        constraints = meaning(self.scope, counted.runs).conjunction
         return constraints is not None and bool(self.prover.proves(constraints))
 
     def _fresh(self, name: str) -> str:
@@ -334,7 +335,7 @@ class _Keeping(Rewriter):
                 return False
         if sides is None or not all(side.symbols <= self.scope.constants for side in sides):
             return False
-        return self.scope.ranges.needed(step * (sides[1] - sides[0] + ONE), None, index.type.greatest) == ()
+        return self.scope.bounded(step * (sides[1] - sides[0] + ONE), None, index.type.greatest)
 
 
 STRATEGY = ScalarReplacement()

@@ -16,7 +16,7 @@ from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from metafork.analysis.overwriting import Overwriting, Region, overwriting
-from metafork.analysis.references import references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
 from metafork.ir.program import Program
 
 

@@ -19,7 +19,8 @@ from comprehensive.systems.points import Number
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.exactness import irredundant
-from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.facts import program_facts
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import SYMBOLS as LIMITS
 from metafork.runtime.machine import Between

@@ -19,7 +19,7 @@ from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.start import Start
 from metafork.algebra.polynomial import Constraint, Polynomial, equal
-from metafork.algebra.positivity import Positivity, rooms, whole
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
 
@@ -106,10 +106,10 @@ class Systems:
         if last.relation == "==" or not self._signs.non_negative(last.symbols):
             return False
         goal = integral(last).negated()
-        slack = goal.right - goal.left - (1 if goal.relation == "<" else 0)
+        slack = goal.room
         premises = [integral(one) for one in path if self._signs.non_negative(one.symbols)]
         known = self._known()
-        return whole(slack) and (known.follows_from(slack, rooms(premises)) or known.follows(slack, premises))
+        return slack.whole and (known.follows_from(slack, rooms(premises)) or known.follows(slack, premises))
 
     def _known(self) -> Positivity:
         """Return what the facts say of the symbols that are non-negative integers."""

@@ -28,8 +28,9 @@ from comprehensive.tree.schedule_tree import (
 )
 from comprehensive.verification.point_conditions import Condition, Interval, Values, condition_of
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.lane_transpose import WARP
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT

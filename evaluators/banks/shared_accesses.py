@@ -14,15 +14,15 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, less_than
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow, PathPlan
 from metafork.analysis.memory.block_shape import block_shape
 from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program
@@ -96,13 +96,13 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
 
 
 def _of_threads(plan: PathPlan, scope: Scope, shape: tuple[Polynomial, ...]) -> Iterator[SharedAccess]:
-    held = {ref.order: (one.window, ref) for one in plan.windows for ref in one.window.references}
+    held = {ref.number: (one.window, ref) for one in plan.windows for ref in one.window.references}
     own = {array.name: array for array, _ in plan.block_arrays}
     for reference in plan.references:
         if reference.phase is None:
             continue  # all threads read one element
-        if reference.order in held:
-            window, access = held[reference.order]
+        if reference.number in held:
+            window, access = held[reference.number]
             place = tuple(
                 (index - low) * _inverse(stride)
                 for index, low, stride in zip(

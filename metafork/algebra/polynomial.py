@@ -116,6 +116,21 @@ class Polynomial:
         return mono[0][0] if coefficient == 1 and len(mono) == 1 and mono[0][1] == 1 else ""
 
     @property
+    def degree(self) -> int:
+        """How many symbols a term has at most, each as often as it stands in it."""
+        return max((sum(exponent for _, exponent in mono) for mono in self._coefficients), default=0)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all coefficients are integers."""
+        return Fraction not in map(type, self._coefficients.values())
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether no coefficient is negative: then no value is, for symbols that are not."""
+        return all(coefficient >= 0 for coefficient in self._coefficients.values())
+
+    @property
     def is_constant(self) -> bool:
         """Whether no symbol occurs."""
         return not self.symbols
@@ -399,6 +414,11 @@ class Constraint:
             object.__setattr__(self, "_difference", self.left - self.right)
         assert self._difference is not None
         return self._difference
+
+    @property
+    def room(self) -> Polynomial:
+        """What is not negative where the constraint holds between integers."""
+        return self.right - self.left - 1 if self.relation == "<" else self.right - self.left
 
     @property
     def symbols(self) -> frozenset[str]:

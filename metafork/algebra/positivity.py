@@ -55,7 +55,7 @@ class Positivity:
 
     def positive(self, value: Polynomial, *, search: bool = False) -> bool:
         """Say whether ``value >= 1`` is shown; all coefficients must be integers for that to be ``value > 0``."""
-        return bool(value) and whole(value) and self.non_negative(value - 1, search=search)
+        return bool(value) and value.whole and self.non_negative(value - 1, search=search)
 
     def non_negative(self, value: Polynomial, *, search: bool = False) -> bool:
         """Say whether ``value >= 0`` is shown, by ranges or also by a search."""
@@ -79,7 +79,7 @@ class Positivity:
         for premise in premises:
             if premise.symbols.isdisjoint(value.symbols):
                 continue
-            room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+            room = premise.room
             if self._by_size(value - room) or (premise.relation == "==" and self._by_size(value + room)):
                 return True
         return False
@@ -94,7 +94,7 @@ class Positivity:
             return True
         if not steps:
             return False
-        terms, integer = {mono: coeff for mono, coeff in value.coefficients.items() if mono and coeff > 0}, whole(value)
+        terms, integer = {mono: coeff for mono, coeff in value.coefficients.items() if mono and coeff > 0}, value.whole
         for one in known:
             scales = {
                 Fraction(coefficient) / terms[mono]
@@ -231,14 +231,9 @@ def rooms(premises: Iterable[Constraint]) -> list[Polynomial]:
     """Return what premises say is never negative, all symbols being integers: ``y - x`` for ``x <= y``."""
     found = []
     for premise in premises:
-        room = premise.right - premise.left - (1 if premise.relation == "<" else 0)
+        room = premise.room
         found += [room, -room] if premise.relation == "==" else [room]
     return found
-
-
-def whole(value: Polynomial) -> bool:
-    """Say whether all coefficients are integers."""
-    return Fraction not in map(type, value.coefficients.values())
 
 
 def _is_rest(mono: Monomial) -> bool:

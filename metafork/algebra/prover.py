@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
-from metafork.algebra.positivity import Positivity, rooms, whole
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.ranges import Box, Counted, stays_within
 from metafork.algebra.symbols import DerivedSymbol
 
@@ -176,7 +176,7 @@ class Prover:
                 return not slack
             case "<":
                 # over the integers, 0 < slack is 0 <= slack - 1
-                return whole(slack) and self._positivity.non_negative(slack - 1)
+                return slack.whole and self._positivity.non_negative(slack - 1)
             case "<=":
                 return self._positivity.non_negative(slack)
 
@@ -199,7 +199,7 @@ class Prover:
             self._rooms = rooms(self.premises)
         slack = goal.right - goal.left
         if goal.relation == "<":
-            return whole(slack) and self._positivity.follows_from(slack - 1, self._rooms)
+            return slack.whole and self._positivity.follows_from(slack - 1, self._rooms)
         return goal.relation == "<=" and self._positivity.follows_from(slack, self._rooms)
 
     def _relevant(self, goal: Constraint) -> tuple[Constraint, ...]:
@@ -356,7 +356,7 @@ class _Translation:
     def constraint(self, constraint: Constraint) -> Any:
         """Return a constraint as a Z3 formula."""
         value = constraint.difference
-        if constraint.relation == "<" and whole(value):
+        if constraint.relation == "<" and value.whole:
             return self._polynomial(value) <= -1  # the same over the integers, and more over the reals
         difference = self._polynomial(value)
         match constraint.relation:

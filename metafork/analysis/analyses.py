@@ -19,8 +19,10 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.prover import Answers, Prover
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.facts import Facts, program_facts
-from metafork.analysis.references import Reference, references
+from metafork.analysis.facts import program_facts
+from metafork.analysis.reference_walk import references
+from metafork.analysis.references import Reference
+from metafork.analysis.values.scope import Facts
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 from metafork.ir.mapping import UNMAPPED

@@ -3,7 +3,7 @@
 ``for (k = first; conditions; k += step)``, in any spelling: ``k -= step``, ``k = k + step``, ``++k``; any conditions
 joined by ``&&``; any integer type.  The body does not assign the variable, and the step does not change meanwhile.  So
 in iteration number m the variable is ``first + m*step`` (or ``-``), as long as that stays within its type.  What the
-conditions say of m is a question of ranges (``metafork.analysis.loop_ranges``).
+conditions say of m is a question of ranges (``metafork.analysis.values.loop_ranges``).
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
-from metafork.analysis.references import demanded
-from metafork.analysis.value_ranges import ValueRanges
+from metafork.analysis.reference_walk import demanded
+from metafork.analysis.values.ranges import ValueRanges
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names
 from metafork.ir.program import Declare, Expr, Phase, Program, expressions_of, walk_expression, walk_statements

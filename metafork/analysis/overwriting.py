@@ -16,9 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import LoopRange
+from metafork.algebra.positivity import rooms
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopRange
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import Array, Program
 
 
@@ -64,8 +65,8 @@ def overwriting(program: Program, facts: Facts, accesses: Sequence[Reference]) -
         if not any(one.writes for one in own):
             continue
         rows = _rows(array, scope)
-        regions = {one.order: region for one in own if one.writes and (region := _region(one, rows)) is not None}
-        sure = [one for one in own if one.order in regions]
+        regions = {one.number: region for one in own if one.writes and (region := _region(one, rows)) is not None}
+        sure = [one for one in own if one.number in regions]
         exact = all(one in sure or any(_covers(write, one) for write in sure) for one in own if one.writes)
         plain = [one for one in sure if not one.reads]
         first = all(any(_covers(write, one) for write in plain) for one in own if one.reads)
@@ -87,7 +88,7 @@ def _rows(array: Array, scope: Scope) -> tuple[Polynomial, ...] | None:
 def _covers(write: Reference, other: Reference) -> bool:
     """Say whether whoever makes another access has written the same element before."""
     return (
-        write.order < other.order
+        write.number < other.number
         and write.indices == other.indices
         and None not in write.indices
         and write.loops == other.loops[: len(write.loops)]
@@ -99,7 +100,7 @@ def _region(access: Reference, rows: tuple[Polynomial, ...] | None) -> Region | 
     """Return the elements that an access touches, each of them for sure; ``None`` where that is not known."""
     if rows is None or not access.bounded or access.clamped or access.wrapped:
         return None
-    if not all(loop.dense for loop in access.loops) or not all(g.conjunction for g in access.guards):
+    if not all(loop.dense for loop in access.loops) or any(g.meaning.conjunction is None for g in access.guards):
         return None
     number = ZERO
     for index, row in zip(access.indices, rows, strict=True):
@@ -150,7 +151,7 @@ def _spans(loops: Sequence[LoopRange], guards: Sequence[Constraint]) -> list[_Nu
         return None
     trips = {loop.var: loop.trips for loop in loops if loop.trips is not None and not loop.trips.symbols & names}
     asked = [c for loop in loops for c in (loop.constraints() if loop.var not in trips else loop.inside)]
-    slacks = _needed([slack for one in (*asked, *guards) for slack in _slacks(one)])
+    slacks = _needed(rooms((*asked, *guards)))
     conditions = [_linear(slack, names) for slack in slacks]
     if any(one is None for one in conditions):
         return None
@@ -188,29 +189,17 @@ def _spans(loops: Sequence[LoopRange], guards: Sequence[Constraint]) -> list[_Nu
     return groups
 
 
-def _slacks(constraint: Constraint) -> tuple[Polynomial, ...]:
-    """Return what a constraint between integers says is not negative."""
-    apart = constraint.right - constraint.left
-    if constraint.relation == "==":
-        return apart, -apart
-    return (apart - (1 if constraint.relation == "<" else 0),)
-
-
 def _needed(slacks: Sequence[Polynomial]) -> list[Polynomial]:
     """Return them without those that others imply, for no symbol is below 0."""
     kept = list(dict.fromkeys(slacks))
     for one in tuple(kept):
-        if any(other != one and _never_negative(one - other) for other in kept):
+        if any(other != one and (one - other).only_adds for other in kept):
             kept.remove(one)
     return kept
 
 
-def _never_negative(value: Polynomial) -> bool:
-    return all(factor >= 0 for factor in value.terms().values())
-
-
 def _positive(value: Polynomial) -> bool:
-    return bool(value) and _never_negative(value)
+    return bool(value) and value.only_adds
 
 
 def _count(group: _Numbers, trips: Mapping[str, Polynomial]) -> bool:
@@ -244,5 +233,4 @@ def _summed(number: Polynomial, groups: Sequence[_Numbers], loops: set[str]) -> 
             return None
         spans.append(Span(step, tuple(dict.fromkeys(group.least)), tuple(dict.fromkeys(group.behind))))
     region = Region(index.rest, tuple(spans))
-    whole = all(factor.denominator == 1 for one in region.polynomials for factor in one.terms().values())
-    return region if whole else None
+    return region if all(one.whole for one in region.polynomials) else None

@@ -1,57 +1,26 @@
-"""Every access of a program to an array, with its indices as polynomials and the loops and conditions around it.
+"""An access of a program to an array, with its indices as polynomials and the loops and conditions around it.
 
-What a thread does to arrays of its own is no access here: nothing else sees them, and nothing is known of their values.
-Nor is a read of a table in constant memory, which nobody writes.
-
-The walk evaluates integer scalars symbolically on the way: a scalar that is assigned in a loop, or differently in two
-branches, is not known afterwards.  A serial loop variable that starts at ``low`` is ``low`` plus an iteration symbol of
-the same name, so that every loop symbol starts at 0.
+``metafork.analysis.reference_walk`` finds them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
-from metafork.analysis.conditions import Meaning, meaning
-from metafork.analysis.extrema import chosen, extremum_of
-from metafork.analysis.facts import Facts, Scope, assigned_scalars
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, counted_range, distance
-from metafork.analysis.wraps import chosen_wrap, wrap_of
-from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.atomic_updates import kind
+from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.analysis.values.conditions import Meaning
+from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
     Break,
-    Call,
-    Cast,
-    Conditional,
     Continue,
-    Declare,
     Element,
     Expr,
-    FloatConst,
-    For,
     If,
-    IntConst,
-    MetaFor,
     Phase,
-    PrivateArray,
-    Program,
     Stmt,
-    Unary,
-    Var,
-    While,
-    binary,
 )
-from metafork.ir.rewriting import private_arrays
 
 
 class Guard(Struct, frozen=True):
@@ -70,18 +39,6 @@ class Guard(Struct, frozen=True):
         """What follows from it in any case."""
         return self.meaning.constraints
 
-    @property
-    def conjunction(self) -> bool:
-        """Whether the constraints say all that the condition says."""
-        return self.meaning.exact and not self.meaning.alternatives
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols of what is known of the condition."""
-        return frozenset(
-            name for choice in self.meaning.choices for case in choice for one in case for name in one.symbols
-        )
-
     def holds(self, values: Mapping[str, int]) -> bool:
         """Say whether what is known of the condition holds at a point, which gives every symbol a value."""
         return all(
@@ -95,7 +52,7 @@ class Reference(Struct, frozen=True):
 
     ``loops`` are the enclosing loops outside in, grid loops first; ``bounded`` is false inside a loop of unknown shape
     (``while``) or past a ``break``, where an access may be skipped for reasons that no guard shows.  ``phase`` numbers
-    the phases in textual order, ``None`` at block level.  ``order`` numbers accesses in evaluation order.
+    the phases in textual order, ``None`` at block level.  ``number`` is that of its element (``metafork.ir.visitor``).
     ``atomic`` is the kind of an atomic update (``metafork.ir.atomic_updates``), empty for other accesses.  A
     ``certain`` one is made in exactly those iterations of its loops that the guards allow.
     """
@@ -108,7 +65,7 @@ class Reference(Struct, frozen=True):
     guards: tuple[Guard, ...]
     bounded: bool
     phase: int | None
-    order: int
+    number: int
     clamped: tuple[int, ...] = ()
     wrapped: tuple[int, ...] = ()
     atomic: str = ""
@@ -140,379 +97,6 @@ class Reference(Struct, frozen=True):
         return ranges + tuple(c for guard in self.guards for c in guard.constraints)
 
 
-def references(program: Program, facts: Facts) -> tuple[Reference, ...]:
-    """Return the accesses of a program to arrays, in evaluation order."""
-    return references_and_quotients(program, facts)[0]
-
-
-def references_and_quotients(program: Program, facts: Facts) -> tuple[tuple[Reference, ...], tuple[DerivedSymbol, ...]]:
-    """Return the accesses, and the symbols of quotients in conditions, which the facts do not define."""
-    walk = ReferenceWalk(facts)
-    found = tuple(walk.program(program))
-    return found, tuple(walk.quotients[len(facts.derived) :])
-
-
-def demanded(program: Program, facts: Facts, control: Collection[str]) -> list[Constraint]:
-    """Return what would keep indices, bounds and conditions within their types, and the scalars ``control`` in them."""
-    demands: list[Constraint] = []
-    walk = ReferenceWalk(facts, demands, control)
-    for _ in walk.program(program):
-        pass
-    return demands
-
-
-def kept_within(program: Program, facts: Facts) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
-    """Say of expressions in indices, bounds, conditions and scalars whether they are shown to stay within types.
-
-    The keys are the identity of an expression and a type; the values keep the expressions alive.
-    """
-    walk = ReferenceWalk(facts)
-    kept = walk.watch(program)
-    for _ in walk.program(program):
-        pass
-    return kept
-
-
-def known_extent(scope: Scope, loop: MetaFor, kind: LoopKind) -> LoopRange:
-    """Return the range of a ``meta_for``."""
-    return LoopRange(loop.var, scope.polynomial(loop.extent), kind)
-
-
-def extent_limits(scope: Scope, loop: MetaFor) -> tuple[Constraint, ...]:
-    """Return what the types of a ``meta_for``'s extent and variable say: it counts up to its extent in them."""
-    extent = scope.polynomial(loop.extent)
-    if extent is None or extent.is_constant:
-        return ()
-    return (at_most(extent, min(loop.type.greatest, loop.extent.type.greatest)),)
-
-
-class ReferenceWalk:
-    """One walk over a program; a fresh object each time."""
-
-    def __init__(
-        self, facts: Facts, demands: list[Constraint] | None = None, control: Collection[str] = frozenset()
-    ) -> None:
-        self._scope = Scope.of(facts, demands)
-        self._demands = demands
-        self._control = control
-        self.quotients = self._scope.derived
-        self._loops: list[LoopRange] = []
-        self._guards: list[Guard] = []
-        self._bounded = True
-        self._unsaid = 0
-        """Reasons to leave an access out that no guard shows: jumps, and loops whose iterations are not known."""
-        self._phase: int | None = None
-        self._phases = 0
-        self._order = 0
-        self._reassigned: frozenset[str] = frozenset()
-        self._own: frozenset[str] = frozenset()
-
-    def watch(self, program: Program) -> Mapping[tuple[int, ScalarType], tuple[Expr, bool]]:
-        """Take note of what stays within types, from the definitions of derived scalars on."""
-        kept = self._scope.kept = {}
-        for derived in program.derived:
-            self._scope.converted(derived.definition, derived.type)
-        return kept
-
-    def program(self, program: Program) -> Iterator[Reference]:
-        """Yield the accesses of a program, in evaluation order."""
-        self._reassigned = assigned_scalars(program.body)
-        self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
-        for loop in program.grid:
-            self._enter(known_extent(self._scope, loop, LoopKind.GRID), loop.var)
-            self._scope.ranges.learn(extent_limits(self._scope, loop))
-        yield from self._body(program.body)
-
-    def _enter(self, loop: LoopRange, variable: str) -> None:
-        self._loops.append(loop)
-        self._scope.bind(variable, loop.value)
-        self._scope.ranges.enter(loop.var, loop.trips)
-        self._scope.ranges.assume(loop.inside)
-
-    def _body(self, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        bounded, unsaid, depth, guards = self._bounded, self._unsaid, len(self._loops), len(self._guards)
-        for stmt in body:
-            stays = self._stays(stmt)
-            yield from self._statement(stmt)
-            if left_early((stmt,)):
-                self._bounded = False
-                self._unsaid += 0 if stays else 1
-            if any(one.lasts for one in stays):
-                self._unsaid -= breaks((stmt,))
-            self._guards += stays
-        del self._loops[depth:], self._guards[guards:]
-        self._bounded, self._unsaid = bounded, unsaid
-
-    def _stays(self, stmt: Stmt) -> list[Guard]:
-        """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
-        condition: Expr | None = None
-        while True:
-            match stmt:
-                case If(condition=here, then=(*_, Break() | Continue() as leaves), otherwise=()):
-                    condition = here if condition is None else binary("&&", condition, here)
-                    return [Guard(condition, False, meaning(self._scope, condition, False), isinstance(leaves, Break))]
-                case If(condition=here, then=(If() as stmt,), otherwise=()):
-                    condition = here if condition is None else binary("&&", condition, here)
-                case _:
-                    return []
-
-    def _statement(self, stmt: Stmt) -> Iterator[Reference]:
-        match stmt:
-            case Declare(name=name, type=type_, value=value):
-                if value is not None:
-                    yield from self._reads(value)
-                chosen_ = None if value is None else self._chosen(value, type_)
-                self._scope.bind(name, None if value is None else self._declared(name, type_, value), chosen_)
-            case Assign():
-                yield from self._assignment(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                yield from self._reads(condition)
-                yield from self._branches(condition, then, otherwise)
-            case For():
-                yield from self._for(stmt)
-            case While(condition=condition, body=body):
-                yield from self._loop_of_unknown_shape(condition, body)
-            case Phase(threads=threads, body=body):
-                yield from self._threads(threads, body)
-            case BlockArray() | PrivateArray() | Break() | Continue() | Barrier():
-                return
-
-    def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
-        """Return the value of a scalar; a quotient of grid variables becomes a symbol of its own, alike for a block.
-
-        So an index decoded from an enlarged grid (``p = pk / s, k = pk % s``) stays linear in what it is decoded to.
-        """
-        known = self._kept(name, type_, value)
-        if known is not None or self._phase is not None or name in self._reassigned or type_.size < 4:
-            return known
-        if not (isinstance(value, Binary) and value.op in ("/", "%") and value.type.integer):
-            return None
-        left, right = self._scope.polynomial(value.left), self._scope.polynomial(value.right)
-        if left is None or right is None or not right.symbols <= self._scope.constants:
-            return None
-        loops = [loop for loop in self._loops if loop.var in left.symbols]
-        grid = {loop.var: loop for loop in self._loops if loop.kind is LoopKind.GRID}
-        if not loops or any(loop.var not in grid for loop in loops) or any(c < 0 for c in left.terms().values()):
-            return None
-        trips: Polynomial | None = right
-        if value.op == "/":
-            # With 0 <= i < t, i/s lies below t/s where s divides t, and nothing is said otherwise.
-            alone = loops[0].trips if left == Polynomial.symbol(loops[0].var) else None
-            trips = None if alone is None else alone.divide_exactly(right)
-        self._scope.ranges.enter(name, trips)
-        symbol = self._scope.noted(value, type_, self._scope.stored(Polynomial.symbol(name), value.type, type_))
-        if symbol is not None:
-            self._loops.append(LoopRange(name, trips, LoopKind.GRID, dense=False))
-        return symbol
-
-    def _assignment(self, stmt: Assign) -> Iterator[Reference]:
-        target, op, value = stmt.target, stmt.op, stmt.value
-        yield from self._reads(value)
-        if isinstance(target, Element):
-            for index in target.indices:
-                yield from self._reads(index)
-            if target.array not in self._own:
-                yield self._reference(target, reads=bool(op), writes=True, atomic=kind(stmt))
-            return
-        full = binary(op, target, value) if op else value
-        chosen_ = self._chosen(full, target.type)
-        self._scope.bind(target.name, self._kept(target.name, target.type, full), chosen_)
-
-    def _chosen(self, value: Expr, type_: ScalarType) -> Extremum | Wrap | None:
-        """Return what is known of a value that may be one of several polynomials."""
-        extremum = extremum_of(self._scope, value, type_)
-        return wrap_of(self._scope, value, type_) if extremum is None else extremum
-
-    def _kept(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
-        """Return the value that a scalar keeps; one that decides no access demands nothing of parameters."""
-        if name not in self._control:
-            self._scope.demands = None
-        kept = self._scope.converted(value, type_)
-        self._scope.demands = self._demands
-        return kept
-
-    def _threads(self, threads: tuple[MetaFor, ...], body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        outer = self._scope
-        self._scope = outer.copy()
-        self._phase = self._phases
-        self._phases += 1
-        for loop in threads:
-            self._enter(known_extent(outer, loop, LoopKind.THREAD), loop.var)
-            self._scope.ranges.learn(extent_limits(outer, loop))
-        yield from self._body(body)
-        del self._loops[len(self._loops) - len(threads) :]
-        self._phase = None
-        self._scope = outer
-
-    def _branches(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> Iterator[Reference]:
-        before = self._scope
-        ends: list[Scope] = []
-        for truth, body in ((True, then), (False, otherwise)):
-            self._scope = before.copy()
-            self._guards.append(Guard(condition, truth, meaning(self._scope, condition, truth)))
-            self._scope.ranges.assume(self._guards[-1].constraints)
-            yield from self._body(body)
-            self._guards.pop()
-            ends.append(self._scope)
-        self._scope = before
-        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(then + otherwise)}
-        for name, (value, _) in merged.items():
-            if value is not None:
-                before.bind(name, value)
-        self._forget(then + otherwise, [name for name, (value, _) in merged.items() if value is None])
-        for name, (value, known) in merged.items():
-            if value is None and known is not None:
-                self._choose(name, known)
-
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        """Take note that a scalar without a polynomial is one of several."""
-        self._scope.bind(name, None, known)
-
-    def _forget(self, body: tuple[Stmt, ...], names: Iterable[str]) -> None:
-        """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
-        for name in names:
-            self._scope.bind(name, None)
-
-    def _for(self, loop: For) -> Iterator[Reference]:
-        kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-        if isinstance(loop.init, Declare | Assign) and loop.init.value is not None:
-            yield from self._reads(loop.init.value)
-        counted = counted_range(self._scope, loop, kind)
-        if kind is LoopKind.BLOCK and counted is not None and (counted.left_early or left_early(loop.body)):
-            counted = None  # an iteration may end before what stands at its end, copies included
-        self._forget(loop.body, assigned_scalars(loop.body))
-        if counted is None:
-            if loop.init is not None:
-                name = loop.init.name if isinstance(loop.init, Declare) else _assigned_name(loop.init)
-                if name:
-                    self._scope.bind(name, None)
-            condition = loop.condition or IntConst(1)
-            step = (loop.step,) if loop.step is not None else ()
-            yield from self._loop_of_unknown_shape(condition, (*loop.body, *step))
-            return
-        outer, bounded, unsaid = self._scope, self._bounded, self._unsaid
-        self._scope = outer.copy()
-        self._enter(counted.range, counted.variable)
-        if loop.condition is not None:
-            yield from self._tested(loop.condition)
-        if counted.left_early or breaks(loop.body):
-            self._bounded = False  # iterations after the one that leaves do not happen
-        self._unsaid += counted.left_early + breaks(loop.body)
-        yield from self._body(loop.body)
-        self._bounded, self._unsaid = bounded, unsaid
-        self._loops.pop()
-        self._scope = outer
-        outer.bind(counted.variable, None)
-
-    def _tested(self, condition: Expr) -> Iterator[Reference]:
-        """Yield what the condition of a counted loop reads."""
-        return self._reads(condition)
-
-    def _loop_of_unknown_shape(self, condition: Expr, body: tuple[Stmt, ...]) -> Iterator[Reference]:
-        bounded, self._bounded = self._bounded, False
-        self._unsaid += 1
-        self._forget(body, assigned_scalars(body))
-        outer = self._scope
-        self._scope = outer.copy()
-        yield from self._reads(condition)
-        yield from self._body(body)
-        self._scope = outer
-        self._bounded = bounded
-        self._unsaid -= 1
-
-    def _reads(self, expr: Expr) -> Iterator[Reference]:
-        match expr:
-            case Element(indices=indices):
-                for index in indices:
-                    yield from self._reads(index)
-                if expr.array not in self._own:
-                    yield self._reference(expr, reads=True, writes=False)
-            case Binary(op=("&&" | "||") as op, left=left, right=right):
-                yield from self._reads(left)
-                yield from self._guarded(left, op == "&&", right)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
-                yield from self._reads(condition)
-                yield from self._guarded(condition, True, then)
-                yield from self._guarded(condition, False, otherwise)
-            case Binary(left=left, right=right):
-                yield from self._reads(left)
-                yield from self._reads(right)
-            case Unary(operand=operand) | Cast(operand=operand):
-                yield from self._reads(operand)
-            case Call(arguments=arguments):
-                for argument in arguments:
-                    yield from self._reads(argument)
-            case IntConst() | FloatConst() | Var():
-                return
-
-    def _guarded(self, condition: Expr, truth: bool, expr: Expr) -> Iterator[Reference]:
-        outer = self._scope
-        self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
-        self._scope = outer.copy()
-        self._scope.ranges.assume(self._guards[-1].constraints)
-        yield from self._reads(expr)
-        self._scope = outer
-        self._guards.pop()
-
-    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
-        self._order += 1
-        indices: list[Polynomial | None] = []
-        distances: dict[int, LoopRange] = {}
-        turns: dict[int, LoopRange] = {}
-        for axis, index in enumerate(element.indices):
-            value = self._scope.polynomial(index)
-            symbol = f"{element.array} {self._order}.{axis}"
-            near = distance(self._scope, index, symbol) if value is None else None
-            if near is not None:
-                distances[axis], value = near, near.value
-            wrap = wrap_of(self._scope, index) if value is None else None
-            if wrap is not None:
-                turns[axis] = _turns(wrap, symbol)
-                value = turns[axis].value
-            indices.append(value)
-        return Reference(
-            element,
-            tuple(indices),
-            reads,
-            writes,
-            (*self._loops, *distances.values(), *turns.values()),
-            tuple(self._guards),
-            self._bounded,
-            self._phase,
-            self._order,
-            tuple(distances),
-            tuple(turns),
-            atomic,
-            not self._unsaid,
-        )
-
-
-def _turns(wrap: Wrap, symbol: str) -> LoopRange:
-    """Return how many periods a wrapped value leaves out, as a loop that runs for some numbers."""
-    turn = LoopRange(symbol, None, LoopKind.SERIAL, dense=False, low=wrap.value, step=-wrap.period)
-    return replace(turn, inside=(at_most(0, turn.value), less_than(turn.value, wrap.period)))
-
-
-def _merged(
-    scope: Scope, condition: Expr, name: str, then: Scope, otherwise: Scope
-) -> tuple[Polynomial | None, Extremum | Wrap | None]:
-    """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
-    first, second = (_known(end, name) for end in (then, otherwise))
-    if first is None or second is None:
-        return None, None
-    if first == second:
-        return then.values.get(name), first
-    extremum = chosen(scope, condition, first, second)
-    if extremum is None and len(first.operands) == len(second.operands) == 1:
-        return None, chosen_wrap(scope, condition, first.operands[0], second.operands[0])
-    return None, extremum
-
-
-def _known(scope: Scope, name: str) -> Extremum | None:
-    value = scope.values.get(name)
-    return scope.extrema.get(name) if value is None else Extremum("minimum", (value,))
-
-
 def left_early(body: tuple[Stmt, ...]) -> bool:
     """Say whether a ``break`` or ``continue`` belongs to the loop with this body."""
     return any(
@@ -536,7 +120,3 @@ def breaks(body: tuple[Stmt, ...]) -> int:
             case _:
                 pass
     return found
-
-
-def _assigned_name(stmt: Assign) -> str:
-    return stmt.target.name if isinstance(stmt.target, Var) else ""

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Set
 
 from metafork.algebra.polynomial import ONE, ZERO, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (

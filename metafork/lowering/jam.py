@@ -30,8 +30,8 @@ from msgspec.structs import replace
 
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.program import (

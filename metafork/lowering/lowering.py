@@ -17,7 +17,6 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import (
     BlockMemory,
     PathPlan,
@@ -33,6 +32,8 @@ from metafork.analysis.memory.block_shape import (
     phases,
 )
 from metafork.analysis.memory.interleaving import interleaving
+from metafork.analysis.values.conditions import together
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
@@ -141,9 +142,7 @@ class _Lowering(Struct):
                 for code in structures
             ]
             site = replace(self._site(plan, symbols, taken), begins=begins)
-            lowering = PathLowering(
-                plan, self.scope, site, names, own, codes, structures, self._uneven(), threads, taken
-            )
+            lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven(), threads, taken)
             body = lowering.lower()
             reached += site.rows.spans
             bodies.append((_test(plan), body))
@@ -211,7 +210,7 @@ class _Lowering(Struct):
 
     def _prover(self, plan: PathPlan) -> Prover:
         """Return what proves conditions on a path."""
-        known = [constraint for pair in plan.conditions for constraint in self.scope.implied(*pair)]
+        known = together(self.scope, plan.conditions).constraints
         return self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
 
     def _widest(self) -> Expr | None:

@@ -11,54 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.memory.windows import coordinates
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.program import (
-    WHOLE,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    binary,
-    expressions_of,
-    unary,
-    walk_expression,
-)
 from metafork.ir.rewriting import names_in
+from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copies.copy import (
@@ -81,8 +53,8 @@ if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
 
 
-@dataclass(slots=True)
-class PathLowering:
+@dataclass
+class PathLowering(Rewriter):
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
@@ -91,7 +63,6 @@ class PathLowering:
     """
 
     plan: PathPlan
-    scope: Scope
     site: Site
     names: Mapping[int, str]
     block_arrays: Mapping[str, str]
@@ -101,26 +72,30 @@ class PathLowering:
     threads: ThreadMemory
     taken: set[str]
     dirty: bool = False
-    _read: int = 0
+    _references: dict[int, Reference] = field(init=False)
     _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
     _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
+    _at_block: bool = True
+    _level: tuple[str, ...] = ()
+    _met: ir.Element | None = None
     _together: int = 1
-    _symbols: dict[str, Expr] = field(init=False)
+    _symbols: dict[str, ir.Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
     _tables: frozenset[str] = field(init=False)
-    _buffers: dict[int, Var] = field(default_factory=dict)
+    _buffers: dict[int, ir.Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._held = {ref.order: (held, ref) for held in self.plan.windows for ref in held.window.references}
-        self._own = {ref.order: code for code in self.private for ref in code.window.references}
-        self._fields = {member.reference.order: code for code in self.structures for member in code.structure.members}
+        self._references = {ref.number: ref for ref in self.plan.references}
+        self._held = {ref.number: (held, ref) for held in self.plan.windows for ref in held.window.references}
+        self._own = {ref.number: code for code in self.private for ref in code.window.references}
+        self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
         self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
-    def _masks(self) -> list[Stmt]:
+    def _masks(self) -> list[ir.Stmt]:
         """Declare the masks of the layouts that turn rows."""
         tiles = [
             (held.window.layout, code_of(held.window.extents[-1], self.site.symbols), held.window.array.element)
@@ -130,33 +105,31 @@ class PathLowering:
             tiles.append((self.plan.program.mapping.layout(array.name), array.extents[-1], array.element))
         return declare_masks(tiles, self._symbols, self.taken)
 
-    def lower(self) -> tuple[Stmt, ...]:
+    def lower(self) -> tuple[ir.Stmt, ...]:
         """Return the statements of the path, copies and private windows included."""
         masks = self._masks()
-        body = self._level(self.plan.program.body, ())
+        body = self._with_copies(self.plan.program.body)
         after = [stmt for code in self.private for stmt in code.epilogue(self._copy_site())]
-        if self._read != len(self.plan.references):
-            raise AssertionError("references and rewriting do not agree")
         return (*masks, *self.site.rows.declarations, *body, *after)
 
     def _copy_site(self) -> Site:
         return replace(self.site, symbols=self._symbols)
 
-    def _level(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> list[Stmt]:
+    def _with_copies(self, body: Body) -> list[ir.Stmt]:
         """Lower a block-level body with the copies of the windows that live there."""
-        here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == level]
+        here = [(held, self.names[id(held)]) for held in self.plan.windows if held.window.level == self._level]
         in_time = [(held, name) for held, name in here if held.stages == 1]
-        result: list[Stmt] = []
+        result: list[ir.Stmt] = []
         # Scalars that windows start from (decoded grid variables) come before whatever moves them.
         leading = 0
         while (
             leading < len(body)
-            and isinstance(body[leading], Declare)
-            and not any(_reads_memory(expr) for expr in expressions_of(body[leading]))
+            and isinstance(body[leading], ir.Declare)
+            and not any(_reads_memory(expr) for expr in ir.expressions_of(body[leading]))
         ):
-            result += self._block_statement(body[leading], level)
+            result += self.body((body[leading],))
             leading += 1
-        if not level:  # private windows start from such scalars too
+        if not self._level:  # private windows start from such scalars too
             result += [stmt for code in self.private for stmt in code.prologue(self._copy_site())]
         loads = [
             stmt
@@ -168,9 +141,8 @@ class PathLowering:
             result += self._meet()
             result += loads
             self.dirty = True
-        for stmt in body[leading:]:
-            result += self._block_statement(stmt, level)
-        stores: list[Stmt] = []
+        result += self.body(body[leading:])
+        stores: list[ir.Stmt] = []
         for held, name in here:
             for box in held.boxes:
                 stores += store(held.window, box, name, self._copy_site())
@@ -180,205 +152,214 @@ class PathLowering:
             self.dirty = True
         return result
 
-    def _meet(self) -> list[Stmt]:
+    def _meet(self) -> list[ir.Stmt]:
         if not self.dirty:
             return []
         self.dirty = False
-        return [Barrier()]
+        return [ir.Barrier()]
 
-    def _block_statement(self, stmt: Stmt, level: tuple[str, ...]) -> list[Stmt]:
-        match stmt:
-            case BlockArray():
-                return []
-            case PrivateArray():
-                raise AssertionError("a thread's array at block level")
-            case Phase():
-                result = self._meet()
-                result += self._phase(stmt)
-                self.dirty = True
-                return result
-            case If(condition=condition, then=then, otherwise=otherwise):
-                result = self._meet_to_read(condition)
-                test = self._expression(condition)
-                start = self.dirty
-                first = self._body_at_block(then, level)
-                ended = self.dirty
-                self.dirty = start
-                second = self._body_at_block(otherwise, level)
-                self.dirty = self.dirty or ended
-                return [*result, If(test, first, second)]
-            case For():
-                return self._block_for(stmt, level)
-            case While(condition=condition, body=body):
-                result = self._meet()
-                test = self._expression(condition)
-                self.dirty = _reads_memory(condition)
-                inner = [*self._body_at_block(body, level), *self._meet()]
-                self.dirty = _reads_memory(condition)
-                return [*result, While(test, tuple(inner))]
-            case Declare() | Assign():
-                expressions = expressions_of(stmt)
-                result = self._meet_to_read(*expressions)
-                return [*result, *self._simple(stmt)]
-            case Break() | Continue():
-                return [*self._meet(), stmt]
-            case Barrier():
-                return [stmt]
-            case _ as never:
-                assert_never(never)
+    def phase(self, node: ir.Phase) -> Body:
+        """Lower a phase."""
+        before = self._meet()
+        self._at_block = False
+        striding = self.plan.program.mapping.striding is not None
+        lowered = self._strided_phase(node) if striding else self._phase(node)
+        self._at_block = True
+        self.dirty = True
+        return (*before, *lowered)
 
-    def _body_at_block(self, body: tuple[Stmt, ...], level: tuple[str, ...]) -> tuple[Stmt, ...]:
-        return tuple(lowered for stmt in body for lowered in self._block_statement(stmt, level))
+    def branch(self, node: ir.If) -> Body:
+        """Lower an ``if``; what follows meets what either side did."""
+        before = self._meet_to_read(node.condition)
+        test = self.expression(node.condition)
+        start = self.dirty
+        then = self.body(node.then)
+        ended, self.dirty = self.dirty, start
+        otherwise = self.body(node.otherwise)
+        self.dirty = self.dirty or ended
+        return (*before, ir.If(test, then, otherwise))
 
-    def _meet_to_read(self, *expressions: Expr) -> list[Stmt]:
+    def repeat(self, node: ir.While) -> Body:
+        """Lower a ``while``."""
+        if not self._at_block:
+            return (ir.While(self.expression(node.condition), self.body(node.body)),)
+        before = self._meet()
+        test = self.expression(node.condition)
+        self.dirty = _reads_memory(node.condition)
+        inner = (*self.body(node.body), *self._meet())
+        self.dirty = _reads_memory(node.condition)
+        return (*before, ir.While(test, inner))
+
+    def loop(self, node: ir.For) -> Body:
+        """Lower a ``for``."""
+        return tuple(self._block_for(node) if self._at_block else self._thread_for(node))
+
+    def jump(self, node: ir.Break | ir.Continue) -> Body:
+        """Lower a jump."""
+        return (*self._meet(), node) if self._at_block else (node,)
+
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> Body:
+        """Place an array of the thread; those of the block have their place."""
+        if isinstance(node, ir.PrivateArray):
+            self.threads.declare(node.array)
+        return ()
+
+    def declare(self, node: ir.Declare) -> Body:
+        """Lower the declaration of a scalar."""
+        return (*self._meet_to_read(*ir.expressions_of(node)), *self._simple(node))
+
+    def assign(self, node: ir.Assign) -> Body:
+        """Lower an assignment."""
+        return (*self._meet_to_read(*ir.expressions_of(node)), *self._simple(node))
+
+    def _meet_to_read(self, *expressions: ir.Expr) -> list[ir.Stmt]:
         """Return a barrier before a read of memory that the whole block acts upon, if one is due."""
-        if not any(_reads_memory(expr) for expr in expressions):
+        if not self._at_block or not any(_reads_memory(expr) for expr in expressions):
             return []
         barriers = self._meet()
         self.dirty = True
         return barriers
 
-    def _block_for(self, loop: For, level: tuple[str, ...]) -> list[Stmt]:
+    def _block_for(self, loop: ir.For) -> list[ir.Stmt]:
         result = self._meet()
-        init = self._loop_part(loop.init)
+        init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.BLOCK)
-        condition = loop.condition
-        inner_level = level
+        condition, outside = loop.condition, self._level
         if known is not None:
             variable, range_ = known
             self._bind(variable, range_)
-            inner_level = (*level, range_.var)
-            ahead = [held for held in self.plan.windows if held.stages > 1 and held.window.level == inner_level]
+            self._level = (*outside, range_.var)
+            ahead = [held for held in self.plan.windows if held.stages > 1 and held.window.level == self._level]
             if ahead:
-                assert isinstance(init, Declare)
-                return [*result, *self._staged_for(loop, init, ahead, inner_level)]
-        test = None if condition is None else self._expression(condition)
+                assert isinstance(init, ir.Declare)
+                result += self._staged_for(loop, init, ahead)
+                self._level = outside
+                return result
+        test = None if condition is None else self.expression(condition)
         reads = condition is not None and _reads_memory(condition)
         self.dirty = reads
-        body = self._level(loop.body, inner_level) if known is not None else list(self._body_at_block(loop.body, level))
-        step = self._loop_part(loop.step)
+        body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
+        self._level = outside
+        step = self._head(loop.step)
         body += self._meet()
-        assert step is None or isinstance(step, Assign)
+        assert step is None or isinstance(step, ir.Assign)
         self.dirty = reads
-        return [*result, For(init, test, step, tuple(body))]
+        return [*result, ir.For(init, test, step, tuple(body))]
 
-    def _staged_for(self, loop: For, init: Declare, ahead: list[HeldWindow], level: tuple[str, ...]) -> list[Stmt]:
+    def _staged_for(self, loop: ir.For, init: ir.Declare, ahead: list[HeldWindow]) -> list[ir.Stmt]:
         """Lower a loop whose copies run a step ahead."""
         from metafork.lowering.copies.staged import StagedLoop  # no default strategy makes any
 
         assert loop.condition is not None
-        test, step = self._expression(loop.condition), self._loop_part(loop.step)
-        assert isinstance(step, Assign)
-        staged = StagedLoop(init, test, step, Var(fresh("buffer", self.taken), INT))
-        now = self._symbols[level[-1]]
-        first = [stmt for held in ahead for stmt in self._copy_ahead(held, IntConst(0), IntConst(0))]
-        following = binary("+", now, IntConst(1))
+        test, step = self.expression(loop.condition), self._head(loop.step)
+        assert isinstance(step, ir.Assign)
+        staged = StagedLoop(init, test, step, ir.Var(fresh("buffer", self.taken), INT))
+        now = self._symbols[self._level[-1]]
+        first = [stmt for held in ahead for stmt in self._copy_ahead(held, ir.IntConst(0), ir.IntConst(0))]
+        following = ir.binary("+", now, ir.IntConst(1))
         second = [stmt for held in ahead for stmt in self._copy_ahead(held, following, staged.other)]
-        places: list[Stmt] = []
+        places: list[ir.Stmt] = []
         for held in ahead:
-            place = Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
-            places.append(Declare(place.name, INT, self._begin(held, staged.buffer)))
+            place = ir.Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
+            places.append(ir.Declare(place.name, INT, self._begin(held, staged.buffer)))
             self._buffers[id(held)] = place
         self.dirty = False
-        body = [Barrier(awaits=True), staged.ahead(second), *places, *self._level(loop.body, level)]
+        body = [ir.Barrier(awaits=True), staged.ahead(second), *places, *self._with_copies(loop.body)]
         self.dirty = True
         return [*staged.before(first), staged.around(body)]
 
-    def _copy_ahead(self, held: HeldWindow, number: Expr, buffer: Expr) -> list[Stmt]:
+    def _copy_ahead(self, held: HeldWindow, number: ir.Expr, buffer: ir.Expr) -> list[ir.Stmt]:
         """Return the copy of a window for iteration ``number`` of its loop into one of its buffers."""
         site = replace(self.site, symbols={**self._symbols, held.window.level[-1]: number})
         name = self.names[id(held)]
-        if isinstance(buffer, IntConst):
+        if isinstance(buffer, ir.IntConst):
             return load(held.window, name, site, buffer)
-        place = Var(fresh(f"{name}_next", self.taken), INT)
-        return [Declare(place.name, INT, self._begin(held, buffer)), *load(held.window, name, site, place)]
+        place = ir.Var(fresh(f"{name}_next", self.taken), INT)
+        return [ir.Declare(place.name, INT, self._begin(held, buffer)), *load(held.window, name, site, place)]
 
-    def _begin(self, held: HeldWindow, buffer: Expr) -> Expr:
+    def _begin(self, held: HeldWindow, buffer: ir.Expr) -> ir.Expr:
         """Return where a buffer of a window begins."""
         size = code_of(held.window.elements, self._symbols)
-        return binary("*", buffer, size if size.type is INT else as_int(size))
+        return ir.binary("*", buffer, size if size.type is INT else as_int(size))
 
-    def _known_loop(self, loop: For, kind: LoopKind) -> tuple[Var, LoopRange] | None:
+    def _known_loop(self, loop: ir.For, kind: LoopKind) -> tuple[ir.Var, LoopRange] | None:
         """Return the counter of a loop and the range that the references in it, which come next, saw for it."""
         match loop.init:
-            case Declare(name=name, type=type_):
-                counter = Var(name, type_)
-            case Assign(target=Var() as counter):
+            case ir.Declare(name=name, type=type_):
+                counter = ir.Var(name, type_)
+            case ir.Assign(target=ir.Var() as counter):
                 pass
             case _:
                 return None
-        for reference in self.plan.references[self._read :]:
-            for range_ in reference.loops:
-                if range_.var == counter.name and range_.kind is kind:
-                    return counter, range_
-        return None
+        following = (ref for ref in self.plan.references if ref.number >= self.elements)
+        ranges = (range_ for reference in following for range_ in reference.loops)
+        found = next((one for one in ranges if one.var == counter.name and one.kind is kind), None)
+        return None if found is None else (counter, found)
 
-    def _bind(self, variable: Var, range_: LoopRange) -> None:
-        value: Expr = variable if promoted(variable.type) is INT else Cast(LONG, variable)
+    def _bind(self, variable: ir.Var, range_: LoopRange) -> None:
+        value: ir.Expr = variable if promoted(variable.type) is INT else ir.Cast(LONG, variable)
         low = code_of(range_.low, self._symbols) if range_.low else None
         if may_be_negative(range_.step):  # it counts down
-            value = unary("-", value) if low is None else binary("-", low, value)
+            value = ir.unary("-", value) if low is None else ir.binary("-", low, value)
         elif low is not None:
-            value = binary("-", value, low)
+            value = ir.binary("-", value, low)
         length = code_of(-range_.step if may_be_negative(range_.step) else range_.step, self._symbols)
-        self._symbols[range_.var] = value if length == IntConst(1) else binary("/", value, length)
+        self._symbols[range_.var] = value if length == ir.IntConst(1) else ir.binary("/", value, length)
 
-    def _loop_part(self, stmt: Declare | Assign | None) -> Declare | Assign | None:
+    def _head(self, stmt: ir.Declare | ir.Assign | None) -> ir.Declare | ir.Assign | None:
         if stmt is None:
             return None
         lowered = self._simple(stmt)
         assert len(lowered) == 1
-        assert isinstance(lowered[0], Declare | Assign)
+        assert isinstance(lowered[0], ir.Declare | ir.Assign)
         return lowered[0]
 
-    def _strided_phase(self, phase: Phase) -> list[Stmt]:
+    def _strided_phase(self, phase: ir.Phase) -> list[ir.Stmt]:
         """Lower a phase that fewer threads walk: each takes every ``blockDim.x``-th iteration of the thread loops."""
-        index = Var(fresh("thread", self.taken), INT)
-        declarations: list[Stmt] = []
-        total: Expr | None = None
+        index = ir.Var(fresh("thread", self.taken), INT)
+        declarations: list[ir.Stmt] = []
+        total: ir.Expr | None = None
         for loop in reversed(phase.threads):
-            value: Expr = index if total is None else binary("/", index, total)
+            value: ir.Expr = index if total is None else ir.binary("/", index, total)
             if loop is not phase.threads[0]:
-                value = binary("%", value, loop.extent)
-            declarations.insert(0, Declare(loop.var, loop.type, Cast(loop.type, value)))
-            total = loop.extent if total is None else binary("*", loop.extent, total)
-            self._symbols[loop.var] = Var(loop.var, loop.type)
+                value = ir.binary("%", value, loop.extent)
+            declarations.insert(0, ir.Declare(loop.var, loop.type, ir.Cast(loop.type, value)))
+            total = loop.extent if total is None else ir.binary("*", loop.extent, total)
+            self._symbols[loop.var] = ir.Var(loop.var, loop.type)
         assert total is not None
         return [
-            For(
-                Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
-                binary("<", index, as_int(total)),
-                Assign(index, "+", as_int(builtin("blockDim.x"))),
-                (*declarations, *self._thread_body(phase.body)),
+            ir.For(
+                ir.Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
+                ir.binary("<", index, as_int(total)),
+                ir.Assign(index, "+", as_int(builtin("blockDim.x"))),
+                (*declarations, *self.body(phase.body)),
             )
         ]
 
-    def _phase(self, phase: Phase) -> list[Stmt]:
-        if self.plan.program.mapping.striding is not None:
-            return self._strided_phase(phase)
+    def _phase(self, phase: ir.Phase) -> list[ir.Stmt]:
         mapping = self.plan.program.mapping
         rows: Several | None = None
         crossed: Several | None = None
         columns: Several | None = None
-        declarations: list[Stmt] = []
-        guards: list[Expr] = []
+        declarations: list[ir.Stmt] = []
+        guards: list[ir.Expr] = []
         for number, loop in enumerate(phase.threads):
             axis = len(phase.threads) - 1 - number
-            thread = IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
-            self._symbols[loop.var] = Var(loop.var, loop.type)
+            thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
+            self._symbols[loop.var] = ir.Var(loop.var, loop.type)
             if mapping.coarsened is not None and number == mapping.coarsened[0]:
                 rows = Several(loop, thread, mapping.coarsened[1])
-                guards.append(binary("<", rows.first, loop.extent))
+                guards.append(ir.binary("<", rows.first, loop.extent))
             elif mapping.crossed is not None and number == mapping.crossed[0]:
                 crossed = Several(loop, thread, mapping.crossed[1])
-                guards.append(binary("<", crossed.first, loop.extent))
+                guards.append(ir.binary("<", crossed.first, loop.extent))
             elif mapping.columns is not None and number == len(phase.threads) - 1:
                 columns = Several(loop, thread, mapping.columns)
-                guards.append(binary("<", columns.first, loop.extent))
+                guards.append(ir.binary("<", columns.first, loop.extent))
             else:
-                place = thread if thread.type is loop.type else Cast(loop.type, thread)
-                declarations.append(Declare(loop.var, loop.type, place))
-                guards.append(binary("<", Var(loop.var, loop.type), loop.extent))
+                place = thread if thread.type is loop.type else ir.Cast(loop.type, thread)
+                declarations.append(ir.Declare(loop.var, loop.type, place))
+                guards.append(ir.binary("<", ir.Var(loop.var, loop.type), loop.extent))
         guards = guards if self.uneven else []
         body = self._phase_body(phase)
         if columns is not None:
@@ -397,8 +378,8 @@ class PathLowering:
             return [*declarations, *body]
         test = guards[0]
         for guard in guards[1:]:
-            test = binary("&&", test, guard)
-        return [*declarations, If(test, body)]
+            test = ir.binary("&&", test, guard)
+        return [*declarations, ir.If(test, body)]
 
     def _integers(self) -> list[str]:
         """Return the scalars that a kernel is given as ``int``."""
@@ -406,55 +387,32 @@ class PathLowering:
         own = [one.name for one in program.parameters if one.type is INT]
         return own + [one.name for one in program.derived if one.type is INT]
 
-    def _phase_body(self, phase: Phase) -> tuple[Stmt, ...]:
+    def _phase_body(self, phase: ir.Phase) -> tuple[ir.Stmt, ...]:
         """Lower what a thread does in a phase, between the loads and stores of its structures."""
         here = [code for code in self.structures if code.structure.phase == self._phases]
         self._phases += 1
         if not here:
-            return self._thread_body(phase.body)
+            return self.body(phase.body)
         from metafork.lowering.structures import Warp
 
         lanes, warp = Warp.of(phase, self.taken)
         site = self._copy_site()
         loads = [stmt for code in here for stmt in code.load(warp, site)]
-        body = self._thread_body(phase.body)
+        body = self.body(phase.body)
         return (*lanes, *loads, *body, *(stmt for code in here for stmt in code.store(warp, site)))
 
-    def _thread_body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(lowered for stmt in body for lowered in self._thread_statement(stmt))
-
-    def _thread_statement(self, stmt: Stmt) -> list[Stmt]:
-        match stmt:
-            case Declare() | Assign():
-                return self._simple(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                test = self._expression(condition)
-                return [If(test, self._thread_body(then), self._thread_body(otherwise))]
-            case For():
-                return self._thread_for(stmt)
-            case While(condition=condition, body=body):
-                test = self._expression(condition)
-                return [While(test, self._thread_body(body))]
-            case Break() | Continue():
-                return [stmt]
-            case PrivateArray(array=array):
-                self.threads.declare(array)
-                return []
-            case _:
-                raise AssertionError(f"{type(stmt).__name__} in thread code")
-
-    def _thread_for(self, loop: For) -> list[Stmt]:
+    def _thread_for(self, loop: ir.For) -> list[ir.Stmt]:
         outside, self._together = self._together, 1
-        start = self._read
-        init = self._loop_part(loop.init)
+        start = self.elements
+        init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.SERIAL)
         if known is not None:
             self._bind(*known)
-        test = None if loop.condition is None else self._expression(loop.condition)
-        body = self._thread_body(loop.body)
-        step = self._loop_part(loop.step)
-        assert step is None or isinstance(step, Assign)
-        lowered = For(init, test, step, body, copies=WHOLE if id(loop) in self._unrolled else 0)
+        test = None if loop.condition is None else self.expression(loop.condition)
+        body = self.body(loop.body)
+        step = self._head(loop.step)
+        assert step is None or isinstance(step, ir.Assign)
+        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if id(loop) in self._unrolled else 0)
         mapping = self.plan.program.mapping
         most = mapping.jammed
         inside, self._together = self._together, max(outside, self._together)
@@ -462,65 +420,55 @@ class PathLowering:
             return [lowered]
         several = [count for _, count in filter(None, (mapping.coarsened, mapping.crossed))]
         results = prod(several) * (mapping.columns or 1)
-        jam = jam_of(loop, self.plan.references[start : self._read], inside * results, most, self.site.prover)
+        within = [ref for ref in self.plan.references if start <= ref.number < self.elements]
+        jam = jam_of(loop, within, inside * results, most, self.site.prover)
         if jam is None:
             return [lowered]
         self._together = max(outside, inside * jam.factor)
         return list(jammed(lowered, jam, self.taken))
 
-    def _simple(self, stmt: Declare | Assign) -> list[Stmt]:
-        if isinstance(stmt, Declare):
-            self._symbols.setdefault(stmt.name, Var(stmt.name, stmt.type))
-            return [Declare(stmt.name, stmt.type, None if stmt.value is None else self._expression(stmt.value))]
-        value = self._expression(stmt.value)
-        if isinstance(stmt.target, Var):
+    def _simple(self, stmt: ir.Declare | ir.Assign) -> list[ir.Stmt]:
+        if isinstance(stmt, ir.Declare):
+            self._symbols.setdefault(stmt.name, ir.Var(stmt.name, stmt.type))
+            return [ir.Declare(stmt.name, stmt.type, None if stmt.value is None else self.expression(stmt.value))]
+        value = self.expression(stmt.value)
+        if isinstance(stmt.target, ir.Var):
             return [replace(stmt, value=value)]
-        indices = tuple(self._expression(index) for index in stmt.target.indices)
-        reference = self._next(stmt.target)
-        target = self._access(stmt.target, indices, reference)
-        result: list[Stmt] = [replace(stmt, target=target, value=value)]
-        if reference is None:
-            return result
-        held = self._held.get(reference.order)
-        if held is not None and held[0].store is Store.THROUGH:
-            assert isinstance(target, Element)
-            result.append(Assign(self._global(stmt.target, indices), "", target))
-        own = self._own.get(reference.order)
-        if own is not None:
-            result += own.mark()
+        target = self.target(stmt.target)
+        number, element = self.elements - 1, self._met
+        assert element is not None
+        result: list[ir.Stmt] = [replace(stmt, target=target, value=value)]
+        if number in self._held and self._held[number][0].store is Store.THROUGH:
+            assert isinstance(target, ir.Element)
+            result.append(ir.Assign(self._global(element), "", target))
+        if number in self._own:
+            result += self._own[number].mark()
         return result
 
-    def _next(self, element: Element) -> Reference | None:
-        """Return the reference of the access that is met next; a table or an array of the thread has none."""
-        if element.array in self.threads or element.array in self._tables:
-            return None
-        reference = self.plan.references[self._read]
-        self._read += 1
-        if reference.element != element:
-            raise AssertionError("references and rewriting do not agree")
-        return reference
-
-    def _access(self, element: Element, indices: tuple[Expr, ...], reference: Reference | None) -> Element | Var:
-        if reference is None:
-            if element.array in self._tables:
-                return self._global(element, indices)
-            return self.threads.element(element, indices)
-        own = self._own.get(reference.order)
+    def element(self, node: ir.Element, number: int) -> ir.Element | ir.Var:
+        """Lower an access; its indices are lowered already."""
+        self._met = node
+        if node.array in self._tables:
+            return self._global(node)
+        if node.array in self.threads:
+            return self.threads.element(node, node.indices)
+        reference = self._references[number]
+        own = self._own.get(number)
         if own is not None:
             return own.access(reference, self._symbols)
-        code = self._fields.get(reference.order)
+        code = self._fields.get(number)
         if code is not None:
             return code.access(reference, self._symbols)
-        if reference.order not in self._held:
-            return self._global(element, indices)
-        held, reference = self._held[reference.order]
+        if number not in self._held:
+            return self._global(node)
+        held, reference = self._held[number]
         window = held.window
         symbols = self._symbols
         for axis, range_ in reference.distances:
-            value = indices[axis]
-            sides = (value if promoted(value.type) is INT else Cast(LONG, value)), code_of(range_.low, symbols)
-            symbols = {**symbols, range_.var: binary("-", *(sides if range_.step == ONE else reversed(sides)))}
-        offsets: list[Expr] = []
+            value = node.indices[axis]
+            sides = (value if promoted(value.type) is INT else ir.Cast(LONG, value)), code_of(range_.low, symbols)
+            symbols = {**symbols, range_.var: ir.binary("-", *(sides if range_.step == ONE else reversed(sides)))}
+        offsets: list[ir.Expr] = []
         for index, low, stride in zip(coordinates(reference, window.factors), window.lows, window.strides, strict=True):
             offset = (index - low).divide_exactly(Polynomial.constant(stride))
             assert offset is not None
@@ -530,44 +478,23 @@ class PathLowering:
             offsets[-1] = kept_column(window.kept, symbols[x.var], symbols[serial.var], symbols)
         place = window_offset(window, tuple(offsets), symbols)
         if id(held) in self._buffers:
-            place = binary("+", self._buffers[id(held)], place)
-        return Element(self.names[id(held)], (place,), element.type)
+            place = ir.binary("+", self._buffers[id(held)], place)
+        return ir.Element(self.names[id(held)], (place,), node.type)
 
-    def _global(self, element: Element, indices: tuple[Expr, ...]) -> Element:
+    def _global(self, element: ir.Element) -> ir.Element:
+        indices = element.indices
         extents = self.site.extent_code[element.array]
         name = self.block_arrays.get(element.array, element.array)
         layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
         if layout == ROW_BY_ROW:
-            return Element(name, (offset_inside(indices, extents),), element.type)
+            return ir.Element(name, (offset_inside(indices, extents),), element.type)
         if len(indices) == 1:
             place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
-            return Element(name, (place,), element.type)
+            return ir.Element(name, (place,), element.type)
         row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
         offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
-        return Element(name, (offset,), element.type)
-
-    def _expression(self, expr: Expr) -> Expr:
-        """Rewrite an expression; its references are met in the order of ``metafork.analysis.references``."""
-        match expr:
-            case Element(indices=indices):
-                lowered = tuple(self._expression(index) for index in indices)
-                return self._access(expr, lowered, self._next(expr))
-            case Binary(op=op, left=left, right=right):
-                first = self._expression(left)
-                return binary(op, first, self._expression(right))
-            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
-                test = self._expression(condition)
-                first = self._expression(then)
-                return Conditional(test, first, self._expression(otherwise), type_)
-            case Unary(op=op, operand=operand):
-                return unary(op, self._expression(operand))
-            case Cast(type=type_, operand=operand):
-                return Cast(type_, self._expression(operand))
-            case Call(name=name, arguments=arguments, type=type_):
-                return Call(name, tuple(self._expression(argument) for argument in arguments), type_)
-            case IntConst() | FloatConst() | Var():
-                return expr
+        return ir.Element(name, (offset,), element.type)
 
 
-def _reads_memory(expr: Expr) -> bool:
-    return any(isinstance(part, Element) for part in walk_expression(expr))
+def _reads_memory(expr: ir.Expr) -> bool:
+    return any(isinstance(part, ir.Element) for part in ir.walk_expression(expr))

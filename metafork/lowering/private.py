@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lowering.copies.copy import (

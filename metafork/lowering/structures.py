@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.ranges import stays_within
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.kernel import SHUFFLE
 from metafork.ir.names import fresh
@@ -54,7 +54,7 @@ class StructureCode:
 
     def access(self, reference: Reference, symbols: Mapping[str, Expr]) -> Element:
         """Return the register that a reference means."""
-        (member,) = [one for one in self.structure.members if one.reference.order == reference.order]
+        (member,) = [one for one in self.structure.members if one.reference.number == reference.number]
         return self._own(code_of(member.offset, symbols))
 
     def load(self, warp: Warp, site: Site) -> list[Stmt]:

@@ -27,7 +27,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.positivity import whole
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
@@ -329,7 +328,7 @@ class _Vectors(Struct):
         begin = self.begins[element.array]
         if begin:
             offset += begin * Fraction(1, element.type.size)
-        if not whole(offset):
+        if not offset.whole:
             return None
         constant = int(offset.coefficients.get((), 0))
         return _Line(element.array, stores[element.array], offset - constant), constant

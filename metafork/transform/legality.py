@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.independence import iterations_independent
+from metafork.analysis.dependence.independence import iterations_independent
 from metafork.analysis.references import left_early
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (

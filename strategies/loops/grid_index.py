@@ -31,8 +31,9 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import Positivity
-from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.host_arithmetic import always_computed
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Cast,

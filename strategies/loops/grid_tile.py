@@ -15,7 +15,8 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import Positivity
 from metafork.analysis.counted_loops import conjuncts
-from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType, promoted
 from metafork.ir.program import (
     Binary,
@@ -209,7 +210,7 @@ class Tile(Rewriter):
 
     def _always(self, condition: Expr) -> bool:
         """Say whether the facts and the ranges of the loops imply a condition."""
-        constraints = self.scope.constraints(condition)
+        constraints = meaning(self.scope, condition).conjunction
         # Only of these symbols is it known that they are not negative.
         known = {loop for loop, _ in self._ranges} | self._fact_symbols
         if constraints is None or any(not constraint.symbols <= known for constraint in constraints):

@@ -11,7 +11,7 @@ takes where its first value (or, downward, its last) is not negative.
 from __future__ import annotations
 
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.polynomial_code import code_of, may_be_negative
 from metafork.ir.program import Assign, Declare, Expr, For, IntConst, Program, Var, binary
 from metafork.ir.rewriting import fresh_name, names_of

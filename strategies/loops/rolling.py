@@ -22,7 +22,7 @@ from enum import Enum, auto
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import (
     Assign,

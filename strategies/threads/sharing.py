@@ -8,10 +8,10 @@ from itertools import product
 from math import prod
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import BlockMemory
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.invariants import is_coarsenable
 from metafork.ir.program import IntConst, Program
 

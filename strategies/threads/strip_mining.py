@@ -43,10 +43,10 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import CountedLoop, counted_loop
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.references import Reference, breaks
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (

@@ -15,7 +15,7 @@ from itertools import chain, combinations
 from typing import Any
 
 from comprehensive.verification.translation.dataflow import Access, Dataflow, Statement, Time
-from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.values.loop_ranges import LoopKind
 
 OUT_OF_TIME = "the time ran out"
 """The problem of a comparison that its deadline ended."""

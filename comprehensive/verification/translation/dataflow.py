@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.analysis.facts import program_facts
-from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.references import kept_within
+from metafork.analysis.reference_walk import kept_within
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import (
     Assign,

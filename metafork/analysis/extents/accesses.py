@@ -16,14 +16,14 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.conditions import Choice
 from metafork.analysis.extents.index_cases import with_cases
-from metafork.analysis.facts import Facts
-from metafork.analysis.hidden_references import HiddenWalk
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.intervals import Interval
-from metafork.analysis.loop_ranges import LoopRange
+from metafork.analysis.opaque_references import OpaqueWalk
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import Choice
+from metafork.analysis.values.intervals import Interval
+from metafork.analysis.values.loop_ranges import LoopRange
+from metafork.analysis.values.opaque import OpaqueSymbols
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Element, Expr, Program
 from metafork.ir.rewriting import map_body, map_expression
@@ -72,9 +72,9 @@ def accesses_of(program: Program, facts: Facts, arrays: Collection[str]) -> tupl
     Whoever touches an element touches its whole row; of arrays of structures, a member its whole structure.
     """
     walk = _Walk(facts)
-    found = list(walk.program(with_cases(_whole(program, arrays), arrays)))
-    found = _with_either([one for one in found if one.array in arrays])
-    cases = [case for one in found for case in _cases(one, walk.hidden)]
+    walk.program(with_cases(_whole(program, arrays), arrays))
+    found = _with_either([one for one in walk.found if one.array in arrays])
+    cases = [case for one in found for case in _cases(one, walk.opaque)]
     return list(dict.fromkeys(cases)), walk.quotients[len(facts.derived) :]
 
 
@@ -108,12 +108,12 @@ def _alike(one: Reference, other: Reference) -> bool:
     return all(ranges) and first == its.substitute(names)
 
 
-class _Walk(HiddenWalk):
+class _Walk(OpaqueWalk):
     """Knows quotients by symbols of their own wherever they are computed, and what the host computes by its name."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._opaque = frozenset()
+        self._of_host = frozenset()
 
     def _declared(self, name: str, type_: ScalarType, value: Expr) -> Polynomial | None:
         return self._kept(name, type_, value)
@@ -125,22 +125,22 @@ class _Walk(HiddenWalk):
         if self._phase is None or not type_.integer:
             return super()._lost(name, type_, bounds, most)
         low, high = bounds or (None, None)
-        return self.hidden.unknown(
+        return self.opaque.unknown(
             name, once_a_block=False, low=0 if low is None and not type_.signed else low, high=high
         )
 
-    def _tested(self, condition: Expr) -> Iterator[Reference]:
-        """Yield what a condition reads, once more than there are iterations."""
+    def _tested(self, condition: Expr) -> None:
+        """Visit a condition, once more than there are iterations."""
         loop = self._loops[-1]
         trips = None if loop.trips is None else loop.trips + 1
         self._loops[-1] = replace(loop, trips=trips, inside=())
         self._unsaid += 1
-        yield from super()._tested(condition)
+        super()._tested(condition)
         self._unsaid -= 1
         self._loops[-1] = loop
 
 
-def _cases(access: Reference, hidden: HiddenValues) -> Iterator[Access]:
+def _cases(access: Reference, opaque: OpaqueSymbols) -> Iterator[Access]:
     index = access.indices[0]
     ranges = [one for loop in access.loops for one in loop.constraints()]
     plain = [one for guard in access.guards for one in guard.constraints]
@@ -155,7 +155,7 @@ def _cases(access: Reference, hidden: HiddenValues) -> Iterator[Access]:
         conditions = (*ranges, *plain, *(one for case in chosen for one in case))
         held = [*lasting, *(one for case, (_, lasts) in zip(chosen, choices, strict=True) if lasts for one in case)]
         names = {name for one in conditions for name in one.symbols} | (index.symbols if index is not None else set())
-        behind = hidden.behind(names)
+        behind = opaque.behind(names)
         divided = [one for one in behind if one.dividend is not None and one.divisor is not None]
         plainly = all(len(one.symbols) == 1 for one in behind) and len(divided) == len(behind)
         inner = [(one, [loop.var for loop in access.loops if loop.var in one.symbols]) for one in held]
@@ -174,7 +174,7 @@ def _cases(access: Reference, hidden: HiddenValues) -> Iterator[Access]:
             exact
             and plainly
             and all(loop.dense for loop in access.loops)
-            and not any(hidden.behind(one.symbols) for one in held),
+            and not any(opaque.behind(one.symbols) for one in held),
         )
 
 

@@ -20,7 +20,9 @@ from metafork.analysis.extents.accesses import Access, accesses_of
 from metafork.analysis.extents.extent_text import Names, condition_text, value_text
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
-from metafork.analysis.facts import Facts, Scope, program_facts
+from metafork.analysis.facts import program_facts
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import ParameterKind, Program
 
 CHOICES = 3
@@ -112,7 +114,7 @@ def _joined(region: Region, facts: Facts, program: Program) -> Region | None:
     numbers within their types, for its serial code touches the same elements.
     """
     scope = Scope.of(facts)
-    granted = {*program.exactness, *(one for each in program.assumptions for one in scope.implied(each))}
+    granted = {*program.exactness, *(one for each in program.assumptions for one in meaning(scope, each).constraints)}
     for symbol in facts.derived:
         known = next((one for one in region.prover.quotients if one.name == symbol.name), None)
         if known is None and symbol.kind in ("floor", "ceiling"):

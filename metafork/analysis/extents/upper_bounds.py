@@ -13,11 +13,11 @@ from itertools import product
 from msgspec import Struct, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
-from metafork.algebra.positivity import rooms, whole
+from metafork.algebra.positivity import rooms
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access
-from metafork.analysis.facts import fresh_name
+from metafork.analysis.values.scope import fresh_name
 
 Equations = tuple[Polynomial, ...]
 """Polynomials that are 0."""
@@ -81,20 +81,16 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
     orders = [[*quotients, *order], [*order, *quotients]] if quotients else [order]
     for each, first in product(orders, (False, True)):
         for bound, equations in _Ways(prover, access, each, first).bounds(access.index, (*more, *slacks)):
-            if not bound.symbols & own and whole(bound) and equations not in ways.setdefault(bound, []):
+            if not bound.symbols & own and bound.whole and equations not in ways.setdefault(bound, []):
                 ways[bound].append(equations)
     # No symbol is below 0: `n + 14` says no more than `n - 1`.
     tight = [one for one in ways if not any(_never_less(one, other) for other in ways if other != one)]
-    chosen = sorted(tight, key=lambda bound: (_degree(bound), len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
+    chosen = sorted(tight, key=lambda bound: (bound.degree, len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
     return Bounds({bound: ways[bound] for bound in chosen}, tuple(division.made), ends)
 
 
 def _never_less(one: Polynomial, other: Polynomial) -> bool:
-    return all(coefficient >= 0 for coefficient in (one - other).coefficients.values())
-
-
-def _degree(value: Polynomial) -> int:
-    return max((sum(exponent for _, exponent in mono) for mono in value.coefficients), default=0)
+    return (one - other).only_adds
 
 
 class _Division(Struct):
@@ -109,7 +105,7 @@ class _Division(Struct):
         found: list[Polynomial] = []
         for most, more in product(bounds[:MOST_BOUNDS], range(1, MOST_UNEVEN + 1)):
             exact = (most + more).divide_exactly(divisor)
-            if exact is not None and whole(exact) and self.prover.shows(at_most(more, divisor)):
+            if exact is not None and exact.whole and self.prover.shows(at_most(more, divisor)):
                 found.append(exact - ONE)
         for most, times in product(bounds[:1], range(MOST_UNEVEN)):
             dividend = most + divisor * times

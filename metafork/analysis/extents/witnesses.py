@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.algebra.positivity import whole
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access
 from metafork.analysis.extents.upper_bounds import Equations
@@ -41,9 +40,9 @@ class _State(Struct, frozen=True):
     def divided(self, dividend: Polynomial, divisor: Polynomial) -> tuple[_State, Polynomial] | None:
         """Return the quotient of two values, and a state that knows it."""
         exact = dividend.divide_exactly(divisor)
-        if exact is not None and whole(exact):
+        if exact is not None and exact.whole:
             return self, exact
-        if not (whole(dividend) and whole(divisor)):
+        if not (dividend.whole and divisor.whole):
             return None
         symbol = DerivedSymbol(f"({dividend}) over ({divisor})", "floor", (dividend, divisor))
         steps = (at_most(1, divisor), at_most(0, dividend), symbol)
@@ -177,5 +176,4 @@ class _Solver(Struct):
 
 def _size(factor: Polynomial) -> tuple[int, float]:
     """Order factors: products of more parameters are taken to be larger."""
-    degree = max((sum(exponent for _, exponent in mono) for mono in factor.coefficients), default=0)
-    return degree, max((abs(float(one)) for one in factor.coefficients.values()), default=0.0)
+    return factor.degree, max((abs(float(one)) for one in factor.coefficients.values()), default=0.0)

@@ -17,12 +17,14 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
-from metafork.analysis.references import Reference, extent_limits, known_extent
+from metafork.analysis.reference_walk import extent_limits, known_extent
+from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import together
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, BlockArray, Expr, Program, walk_statements
 
@@ -143,10 +145,7 @@ def _path(
     left_out: dict[str, LeftOut],
     analyses: Analyses,
 ) -> PathPlan:
-    known: list[Constraint] = [*facts.constraints]
-    for condition, truth in conditions:
-        known.extend(scope.implied(condition, truth))
-    prover = analyses.prover(known, facts.derived)
+    prover = analyses.prover((*facts.constraints, *together(scope, conditions).constraints), facts.derived)
     said = _of_blocks(conditions, program, scope)
     lasting = (_with_lasting_ranges(reference, scope) for reference in analyses.references(program, facts))
     found = tuple(_in_blocks(reference, said, scope, prover) for reference in lasting)
@@ -209,7 +208,7 @@ def _of_blocks(conditions: Sequence[tuple[Expr, bool]], program: Program, scope:
         inner.bind(loop.var, range_.value)
         inner.ranges.enter(loop.var, range_.trips)
         inner.ranges.learn(extent_limits(inner, loop))
-    said = (constraint for condition, truth in conditions for constraint in inner.implied(condition, truth))
+    said = together(inner, conditions).constraints
     return tuple(constraint for constraint in said if not constraint.symbols <= scope.constants)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import largest
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Phase, Program, walk_statements
 
 

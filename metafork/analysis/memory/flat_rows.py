@@ -20,13 +20,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.symbols import Extremum, Wrap
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.conditions import meaning
-from metafork.analysis.extrema import extremum_of
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import distance
-from metafork.analysis.references import Reference, ReferenceWalk
-from metafork.analysis.wraps import wrap_of
+from metafork.analysis.reference_walk import ReferenceWalk
+from metafork.analysis.values.choices import extremum_of, wrap_of
+from metafork.analysis.values.conditions import where
+from metafork.analysis.values.loop_ranges import distance
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import (
     Array,
@@ -45,7 +45,8 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.ir.rewriting import map_body, variables
+from metafork.ir.rewriting import variables
+from metafork.ir.visitor import Rewriter
 
 Split = tuple[Expr | None, Expr | None]
 """Row and column, ``None`` for 0."""
@@ -64,28 +65,23 @@ def _with_rows(program: Program, analyses: Analyses) -> Program:
     if not unknown:
         return program
     walk = _Walk(facts, unknown)
-    for _ in walk.program(analyses.unmapped(program)):
-        pass
+    walk.program(analyses.unmapped(program))
     named = [Var(one.name, one.type) for one in program.parameters]
     named += [Var(one.name, one.type) for one in program.derived]
     symbols = {one.name: one for one in named if facts.values.get(one.name) == Polynomial.symbol(one.name)}
     rows = _Rows(Scope.of(facts), symbols, _definitions(program))
     changed: dict[str, tuple[Expr, ...]] = {}
-    indices: dict[Element, tuple[Expr, ...]] = {}
+    indices: dict[int, tuple[Expr, ...]] = {}
     for name in sorted(unknown):
-        met = [one for one in walk.met if one[0].array == name]
+        met = {number: one for number, one in walk.met.items() if one[0].array == name}
         extents = rows.extents(flat[name], met)
         if extents is not None:
             changed[name], places = extents
             indices |= places
     if not changed:
         return program
-
-    def change(part: Expr) -> Expr | None:
-        return replace(part, indices=indices[part]) if isinstance(part, Element) and part in indices else None
-
     arrays = tuple(replace(one, extents=changed.get(one.name, one.extents)) for one in program.arrays)
-    return replace(program, arrays=arrays, body=map_body(program.body, change))
+    return replace(program, arrays=arrays, body=_InRows(indices).body(program.body))
 
 
 class _Walk(ReferenceWalk):
@@ -94,12 +90,24 @@ class _Walk(ReferenceWalk):
     def __init__(self, facts: Facts, arrays: set[str]) -> None:
         super().__init__(facts)
         self._arrays = arrays
-        self.met: list[tuple[Element, Scope]] = []
+        self.met: dict[int, tuple[Element, Scope]] = {}
 
-    def _reference(self, element: Element, *, reads: bool, writes: bool, atomic: str = "") -> Reference:
-        if element.array in self._arrays:
-            self.met.append((element, self._scope.copy()))
-        return super()._reference(element, reads=reads, writes=writes, atomic=atomic)
+    def element(self, node: Element, number: int) -> None:
+        """Take note of an access."""
+        if node.array in self._arrays:
+            self.met[number] = node, self.scope.copy()
+        super().element(node, number)
+
+
+class _InRows(Rewriter):
+    """Gives elements, by their numbers, other indices."""
+
+    def __init__(self, indices: Mapping[int, tuple[Expr, ...]]) -> None:
+        self._indices = indices
+
+    def element(self, node: Element, number: int) -> Element:
+        """Return an element with its row and column."""
+        return replace(node, indices=self._indices.get(number, node.indices))
 
 
 def _definitions(program: Program) -> dict[str, Expr]:
@@ -135,17 +143,17 @@ class _Rows(Struct, frozen=True):
     definitions: Mapping[str, Expr]
 
     def extents(
-        self, array: Array, met: Sequence[tuple[Element, Scope]]
-    ) -> tuple[tuple[Expr, ...], dict[Element, tuple[Expr, ...]]] | None:
+        self, array: Array, met: Mapping[int, tuple[Element, Scope]]
+    ) -> tuple[tuple[Expr, ...], dict[int, tuple[Expr, ...]]] | None:
         """Return extents by which an array is one of rows, and the indices of its accesses; ``None`` where none are."""
         rest = self.constants.polynomial(array.extents[0])
-        written = [element.indices[0] for element, _ in met]
+        written = [element.indices[0] for element, _ in met.values()]
         if rest is None:
             return None
         most = array.extents[0].type.greatest
         columns: list[list[Expr]] = [[] for _ in met]
         sides: list[Polynomial] = []
-        while (found := self._split(written, [scope for _, scope in met], rest, most)) is not None:
+        while (found := self._split(written, [scope for _, scope in met.values()], rest, most)) is not None:
             width, places = found
             rest = self._quotient(rest, width)
             assert rest is not None
@@ -155,11 +163,12 @@ class _Rows(Struct, frozen=True):
                 columns[number].insert(0, IntConst(0) if column is None else column)
         if not sides:
             return None
-        places_of: dict[Element, tuple[Expr, ...]] = {}
-        for (element, scope), row, own in zip(met, written, columns, strict=True):
+        places_of: dict[int, tuple[Expr, ...]] = {}
+        for number, row, own in zip(met, written, columns, strict=True):
+            _, scope = met[number]
             if not all(_understood(scope, index) for index in (row, *own)):
                 return None
-            places_of[element] = (row, *own)
+            places_of[number] = (row, *own)
         return tuple(code_of(side, self.symbols) for side in (rest, *sides)), places_of
 
     def _split(
@@ -167,7 +176,7 @@ class _Rows(Struct, frozen=True):
     ) -> tuple[Polynomial, list[Split]] | None:
         """Return the least width by which all indices fall into rows and columns."""
         widths = {width for index in written for width in self._widths(index)}
-        for width in sorted(widths, key=lambda one: (max(sum(e for _, e in m) for m in one.terms()), one.text())):
+        for width in sorted(widths, key=lambda one: (one.degree, one.text())):
             count = self._quotient(extent, width)
             if count is None or width == extent:
                 continue
@@ -220,7 +229,7 @@ class _Rows(Struct, frozen=True):
                 row, column = self._place(operand, scope, width, most)
                 return (row, column) if row is not None else (None, index)
             case Var(name=name) if name in self.definitions:
-                if (name in scope.extrema or name in scope.wraps) and _inside(scope, index, width):
+                if isinstance(scope.known.get(name), Extremum | Wrap) and _inside(scope, index, width):
                     return None, index
                 row, column = self._place(self.definitions[name], scope, width, most)
                 return (row, column) if row is not None else (None, index)
@@ -237,7 +246,7 @@ class _Rows(Struct, frozen=True):
     def _quotient(self, value: Polynomial, divisor: Polynomial) -> Polynomial | None:
         """Return the quotient where it is a polynomial with integer coefficients that can be written."""
         found = value.divide_exactly(divisor)
-        if found is None or any(one.denominator != 1 for one in found.terms().values()):
+        if found is None or not found.whole:
             return None
         return found if (found.symbols | divisor.symbols) <= self.symbols.keys() else None
 
@@ -268,30 +277,22 @@ def _inside(scope: Scope, index: Expr, extent: Polynomial) -> bool:
     """Say whether it is proved that ``0 <= index < extent`` where an access stands."""
     value = scope.polynomial(index)
     if value is not None:
-        return _never_below(scope, value, 0) and _never_below(scope, extent - value, 1)
+        return scope.bounded(value) and scope.bounded(extent - value, 1)
     wrap = wrap_of(scope, index)
     if wrap is not None:
-        return _never_below(scope, extent - wrap.period, 0)
+        return scope.bounded(extent - wrap.period)
     extremum = extremum_of(scope, index)
     if extremum is not None:
-        low = [_never_below(scope, one, 0) for one in extremum.operands]
-        high = [_never_below(scope, extent - one, 1) for one in extremum.operands]
+        low = [scope.bounded(one) for one in extremum.operands]
+        high = [scope.bounded(extent - one, 1) for one in extremum.operands]
         largest = extremum.kind == "maximum"
         if (any(low) if largest else all(low)) and (all(high) if largest else any(high)):
             return True
     match index:
         case Conditional(condition=condition, then=then, otherwise=otherwise):
-            for side, truth in ((then, True), (otherwise, False)):
-                inner = scope.copy()
-                inner.ranges.assume(meaning(scope, condition, truth).constraints)
-                if not _inside(inner, side, extent):
-                    return False
-            return True
+            sides = ((then, True), (otherwise, False))
+            return all(_inside(where(scope, condition, truth), side, extent) for side, truth in sides)
         case Cast(type=type_, operand=operand) if type_.integer and type_.holds(operand.type):
             return _inside(scope, operand, extent)
         case _:
             return False
-
-
-def _never_below(scope: Scope, value: Polynomial, bound: int) -> bool:
-    return scope.ranges.needed(value, bound, None) == ()

@@ -18,10 +18,11 @@ from collections.abc import Sequence
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.copy_walk import copy_walk
-from metafork.analysis.memory.windows import Interleaving, Window, coordinates
+from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.mapping import ROW_BY_ROW, Mapping
 
 VECTOR = 16

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.loop_ranges import LoopKind, LoopRange, all_run
-from metafork.analysis.memory.windows import coordinates, split_factors
+from metafork.analysis.delinearization import coordinates, split_factors
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.ir.program import Array, Program
 
 LARGEST_PRIVATE = 16

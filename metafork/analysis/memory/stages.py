@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import Reference
+from metafork.analysis.values.scope import Scope
 from metafork.ir.kernel import ASYNCHRONOUS_BYTES
 from metafork.ir.program import Break, Continue, Declare, For, If, Program, Stmt, While, walk_statements
 from metafork.ir.rewriting import arrays_read

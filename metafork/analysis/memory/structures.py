@@ -18,10 +18,10 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.lane_transpose import LARGEST_STRIDE
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Array, Program
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from metafork.algebra.polynomial import ONE, ZERO
 from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import BlockMemory
-from metafork.analysis.memory.windows import Window, coordinates
+from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.mapping import ROW_BY_ROW
 
 

@@ -16,9 +16,10 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal
 from metafork.algebra.prover import Prover
-from metafork.analysis.loop_ranges import LoopRange, all_run
-from metafork.analysis.memory.windows import Window, coordinates
+from metafork.analysis.delinearization import coordinates
+from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopRange, all_run
 
 
 class Store(Enum):
@@ -71,7 +72,7 @@ def _written_box(window: Window, reference: Reference, prover: Prover) -> tuple[
 
     Loops that say which elements it writes must have some.
     """
-    if not reference.bounded or not all(guard.conjunction for guard in reference.guards):
+    if not reference.bounded or not all(one.meaning.conjunction is not None for one in reference.guards):
         return None
     fixed = {loop.var for loop in window.fixed}
     varying = [loop for loop in reference.loops if loop.var not in fixed]

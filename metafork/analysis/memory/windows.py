@@ -11,7 +11,7 @@ where ``0 <= j < N`` is proved.  What cannot be shown to be coherent is not cach
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
 from math import gcd
 
@@ -20,15 +20,14 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.algebra.ranges import bounds, extreme, stays_within
-from metafork.analysis.facts import Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.algebra.ranges import bounds, extreme
+from metafork.analysis.delinearization import VARYING, coordinates, split_factors
 from metafork.analysis.memory.wrapped_windows import CannotUnwindError, Periods, unwound
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.mapping import ROW_BY_ROW, Layout
-from metafork.ir.program import Array, ParameterKind, Program
-
-_VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
+from metafork.ir.program import Array, Program
 
 
 class Interleaving(Struct, frozen=True):
@@ -112,7 +111,7 @@ def array_windows(
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
             )
-    turned = {reference.order for reference in references if reference.turns}
+    turned = {reference.number for reference in references if reference.turns}
     try:
         references, periods = unwound(array, references, scope)
     except CannotUnwindError as error:
@@ -124,7 +123,7 @@ def array_windows(
     if not turned:
         return tuple(boxes)
     for box in boxes:
-        wrapped = [reference for reference in box.references if reference.order in turned]
+        wrapped = [reference for reference in box.references if reference.number in turned]
         if box.writes and wrapped:
             reason = (
                 f"an index of {array.name} wraps at a border, and elements are written that are not proved to be others"
@@ -141,71 +140,6 @@ def _never_negative(window: Window, scope: Scope, prover: Prover) -> tuple[Polyn
     )
 
 
-def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
-    """Return the indices of a reference, a linear one split by ``factors`` (outermost first)."""
-    indices = tuple(index for index in reference.indices if index is not None)
-    if not factors:
-        return indices
-    rest = indices[0]
-    found: list[Polynomial] = []
-    for factor in reversed(factors):
-        rest, column = rest.divide(factor)
-        found.insert(0, column)
-    return (rest, *found)
-
-
-def split_factors(
-    program: Program,
-    prover: Prover,
-    array: Array,
-    references: Sequence[Reference],
-    steps: Iterable[Polynomial] | None = None,
-) -> tuple[Polynomial, ...]:
-    """Return the factors by which a linear index is split into coordinates, as far as each split is proved.
-
-    ``steps`` are what to try; by default what the index grows by in the loops of threads and inside them.
-    """
-    data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
-    if len(array.extents) != 1 or not data:
-        return ()
-    if steps is None:
-        steps = index_steps(references, _VARYING)
-    candidates = {step for step in steps if step.symbols & data}
-    factors: list[Polynomial] = []
-    product = ONE
-    for candidate in sorted(candidates, key=lambda p: (max(sum(e for _, e in m) for m in p.terms()), p.text())):
-        factor = candidate.divide_exactly(product)
-        if factor is None or factor == ONE or not factor.symbols & data:
-            continue
-        if all(_column_proved(prover, reference, (factor, *factors)) for reference in references):
-            factors.insert(0, factor)
-            product = product * factor
-    return tuple(factors)
-
-
-def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) -> Iterator[Polynomial]:
-    """Yield what linear indices grow by in each loop of some kinds."""
-    for reference in references:
-        index = reference.indices[0]
-        assert index is not None
-        for loop in reference.loops:
-            step = index.coefficient(loop.var) if loop.kind in kinds else None
-            if step:
-                yield step
-
-
-def _column_proved(prover: Prover, reference: Reference, factors: Sequence[Polynomial]) -> bool:
-    """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
-    row, column, *_ = coordinates(reference, factors)
-    if any(value.denominator != 1 for index in (row, column) for value in index.terms().values()):
-        return False
-    low, high = stays_within(column, factors[0], reference.loops, prover, prover.proves)
-    if low and high:
-        return True
-    inside = prover.with_premises(reference.constraints())
-    return bool(inside.proves((at_most(0, column), less_than(column, factors[0]))))
-
-
 def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, reference: Reference) -> Window:
     """Return the window of one reference alone."""
     own = coordinates(reference, factors)
@@ -213,7 +147,7 @@ def _window(array: Array, factors: tuple[Polynomial, ...], prover: Prover, refer
     block_loops = [loop for loop in reference.loops if loop.kind is LoopKind.BLOCK]
     depth = max((i + 1 for i, loop in enumerate(block_loops) if loop.var in occurring), default=0)
     fixed = tuple(loop for loop in reference.loops if loop.kind is LoopKind.GRID) + tuple(block_loops[:depth])
-    varying = [loop for loop in reference.loops if loop.kind in _VARYING]
+    varying = [loop for loop in reference.loops if loop.kind in VARYING]
     # What nobody comes to, where a loop has no iterations, may lie outside.
     symbols = {loop.var for loop in reference.loops}
     counts = [loop.trips for loop in varying if loop.kind is LoopKind.SERIAL and loop.trips is not None]
@@ -281,7 +215,7 @@ def _between(
     """
     own = [constraint for loop in reference.loops for constraint in loop.inside]
     conditions = [*own, *(constraint for guard in reference.guards for constraint in guard.constraints)]
-    slacks = [c.right - c.left - (1 if c.relation == "<" else 0) for c in conditions if c.relation != "=="]
+    slacks = [c.room for c in conditions if c.relation != "=="]
     slacks = [ZERO, *(slack for slack in slacks if slack.symbols & index.symbols)]
     # A slack is not negative: it may be taken away from the index on one side, and added to it on the other.
     least = [extreme(index - slack, varying, prover, largest=False) for slack in slacks]

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.facts import Scope
 from metafork.analysis.references import Reference
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Array
 
 Periods = tuple[Polynomial | None, ...]

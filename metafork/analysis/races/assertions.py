@@ -15,10 +15,12 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import sample_points
-from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.races.proof import Unproved
 from metafork.analysis.races.races import Race, proved_free, symbols_behind
-from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
+from metafork.analysis.references import Reference
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.polynomial_code import code_of
 from metafork.ir.program import Expr, IntConst, Parameter, Phase, Program, Var, binary, walk_expression, walk_statements
@@ -131,7 +133,7 @@ class Assertions:
             value = Polynomial.symbol(stride.name)
             lengths = [one for one in dict.fromkeys(lengths) if not known.non_negative(value - one)]
             longest = [one for one in lengths if all(known.non_negative(one - other) for other in lengths)]
-            if longest and _whole(longest[0]) and stride.name not in longest[0].symbols:
+            if longest and longest[0].whole and stride.name not in longest[0].symbols:
                 found.append(binary(">=", _variable(stride), code_of(longest[0], variables)))
             indices = [(row, one) for (row, _), (_, one) in zip(cut[stride.name], indices, strict=True)]
         return found
@@ -190,10 +192,6 @@ def _hold(conditions: Iterable[Expr], point: Mapping[str, int] | None) -> bool:
     with suppress(NoValueError):
         return all(integer_value(one, point) for one in conditions)
     return False
-
-
-def _whole(value: Polynomial) -> bool:
-    return all(coefficient.denominator == 1 for coefficient in value.terms().values())
 
 
 def _numbers(accesses: Iterable[Reference], facts: Facts) -> set[int]:

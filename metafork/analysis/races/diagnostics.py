@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
 from metafork.analysis.block_sizes import oversized_blocks
-from metafork.analysis.loop_ranges import LoopKind
 from metafork.analysis.races.assertions import Assertions
 from metafork.analysis.races.overruns import Overrun, overruns
 from metafork.analysis.races.proof import RaceKind, Unproved
 from metafork.analysis.races.race_help import RaceHelp
 from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.program import (

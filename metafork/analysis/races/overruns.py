@@ -14,9 +14,11 @@ from msgspec import Struct
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import launch_paths
-from metafork.analysis.facts import Facts, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.races.playing import MOST_ITERATIONS, certain, iterations, lengths, played, values_at, within
-from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
+from metafork.analysis.references import Reference
+from metafork.analysis.values.scope import Facts
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables

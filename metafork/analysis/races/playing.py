@@ -8,9 +8,9 @@ from math import prod
 
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.cfg.source_cfg import UniformPath
-from metafork.analysis.facts import Facts
-from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopRange
+from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.program import Program
 

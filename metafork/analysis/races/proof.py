@@ -1,6 +1,6 @@
 """Proofs that iterations do not conflict: each pair of accesses of one path, taken as those of two iterations.
 
-Whether the two may meet is asked of ``metafork.analysis.meeting``: blocks have nothing in common but parameters, the
+Whether the two may meet is asked of ``metafork.analysis.dependence``: blocks have nothing in common but parameters, the
 threads of a block have its grid variables and, between two barriers, all that the block computes once.
 """
 
@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.cfg.source_cfg import UniformPath
-from metafork.analysis.conditions import meaning
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.hidden_references import references_with_hidden
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
-from metafork.analysis.meeting.meeting import Meetings
-from metafork.analysis.meeting.multiples import Multiples
-from metafork.analysis.meeting.points import Points
+from metafork.analysis.dependence.equations import Multiples
+from metafork.analysis.dependence.instances import Instances
+from metafork.analysis.dependence.overlap import Overlaps, conflicting
+from metafork.analysis.opaque_references import references_with_opaque
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import together
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.translation_unit import Promise
 
 MOST_QUESTIONS = 12
@@ -60,27 +60,27 @@ class AccessPairs:
         for loop in path.program.grid:
             scope.values[loop.var] = Polynomial.symbol(loop.var)
             scope.ranges.enter(loop.var, scope.polynomial(loop.extent))
-        decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
-        accesses, of_guards, hidden = references_with_hidden(path.program, facts)
+        decided = together(scope, path.conditions)
+        accesses, of_guards, opaque = references_with_opaque(path.program, facts)
         quotients = tuple(dict.fromkeys((*scope.derived[len(facts.derived) :], *of_guards)))
-        known = [*facts.constraints, *(constraint for one in decided for constraint in one.constraints)]
+        known = [*facts.constraints, *decided.constraints]
         known += [constraint for quotient in quotients for constraint in quotient.constraints()]
         self._accesses = Multiples(known).tightened_where(accesses)
         numbers: dict[tuple[object, ...], int] = {}
         self._said = {
-            one.order: numbers.setdefault((*_what(one), *(guard.meaning for guard in one.guards)), one.order)
+            one.number: numbers.setdefault((*_what(one), *(guard.meaning for guard in one.guards)), one.number)
             for one in self._accesses
         }
         """For each access the first one of which the same is known."""
         self._unguarded = _without_own_conditions(self._accesses, self._said)
         self._apart: set[tuple[int, int, RaceKind]] = set()
         self._plain: dict[tuple[int, int, RaceKind], bool] = {}
-        self._meetings = Meetings(
+        self._overlaps = Overlaps(
             path.program,
-            [one for one in self._accesses if self._said[one.order] == one.order],
+            [one for one in self._accesses if self._said[one.number] == one.number],
             Prover(known, (*facts.derived, *quotients)),
-            [choice for one in decided for choice in one.alternatives],
-            hidden,
+            decided.alternatives,
+            opaque,
             most_questions=MOST_QUESTIONS,
             deadline=deadline,
         )
@@ -122,19 +122,15 @@ class AccessPairs:
         unlike: dict[tuple[int, bool, str], Reference] = {}
         for access in self._accesses:
             if access.array in written and not any(_is_about(promise, access) for promise in promises):
-                unlike.setdefault((self._said[access.order], access.writes, access.atomic), access)
-        accesses = list(unlike.values())
-        for number, first in enumerate(accesses):
-            for second in accesses[number:]:
-                if first.array == second.array and (first.writes or second.writes) and not first.commutes(second):
-                    yield first, second
+                unlike.setdefault((self._said[access.number], access.writes, access.atomic), access)
+        return conflicting(list(unlike.values()))
 
     def _disjoint(self, first: Reference, second: Reference, kind: RaceKind, *, thorough: bool) -> bool:
         """Say whether two accesses are proved apart; what was proved once is not asked again.
 
         Where many accesses differ in their conditions only, one is asked about first that has those of all.
         """
-        ends = [self._said[first.order], self._said[second.order]]
+        ends = [self._said[first.number], self._said[second.number]]
         pair = (min(ends), max(ends), kind)
         if pair in self._apart:
             return True
@@ -142,12 +138,14 @@ class AccessPairs:
             second = first
         one, other = self._unguarded.get(ends[0], first), self._unguarded.get(ends[1], second)
         if one is not first or other is not second:
-            asked = (one.order, other.order, kind)
+            asked = (one.number, other.number, kind)
             if asked not in self._plain:
-                self._plain[asked] = bool(self._meetings.meet(one, other, _points(one, other, kind), thorough=False))
+                self._plain[asked] = bool(
+                    self._overlaps.overlap(one, other, _instances(one, other, kind), thorough=False)
+                )
             if self._plain[asked]:
                 return True
-        if not self._meetings.meet(first, second, _points(first, second, kind), thorough=thorough):
+        if not self._overlaps.overlap(first, second, _instances(first, second, kind), thorough=thorough):
             return False
         self._apart.add(pair)
         return True
@@ -161,7 +159,7 @@ def _without_own_conditions(accesses: Sequence[Reference], said: Mapping[int, in
     """Return, by what is said of them, accesses with the conditions only that many more with their elements have."""
     alike: dict[tuple[object, ...], dict[int, Reference]] = {}
     for access in accesses:
-        alike.setdefault(_what(access), {}).setdefault(said[access.order], access)
+        alike.setdefault(_what(access), {}).setdefault(said[access.number], access)
     found: dict[int, Reference] = {}
     for those in alike.values():
         if len(those) >= MANY_CONDITIONS:
@@ -196,16 +194,16 @@ def _is_about(promise: Promise, access: Reference) -> bool:
     return promise.array == access.array and span.start <= element.start and element.end <= span.end
 
 
-def _points(first: Reference, second: Reference, kind: RaceKind) -> Points:
+def _instances(first: Reference, second: Reference, kind: RaceKind) -> Instances:
     """Return which loops have one iteration for both accesses, and which may not all have one."""
     if kind is RaceKind.GRID:
         # A symbol that was decoded from grid variables differs only where one of those does.
         grid = _differing(loop for loop in first.loops if loop.kind is LoopKind.GRID and loop.dense)
-        return Points(frozenset(), grid)
+        return Instances(frozenset(), grid)
     outside = (LoopKind.GRID, LoopKind.BLOCK)
     same = frozenset(loop.var for loop in first.loops if loop.kind in outside and loop in second.loops)
     threads = _differing(loop for loop in first.loops if loop.kind is LoopKind.THREAD)
-    return Points(same, threads, one_stretch=True)
+    return Instances(same, threads, one_stretch=True)
 
 
 def _differing(loops: Iterable[LoopRange]) -> tuple[str, ...]:

@@ -21,12 +21,14 @@ from msgspec import Struct, field
 from metafork.algebra.prover import sample_points
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
-from metafork.analysis.facts import Facts, program_facts
-from metafork.analysis.loop_ranges import LoopKind
+from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.flat_rows import with_rows
 from metafork.analysis.races.playing import certain, lengths, played, values_at, within
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
-from metafork.analysis.references import Reference, references_and_quotients
+from metafork.analysis.reference_walk import references_and_quotients
+from metafork.analysis.references import Reference
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.scope import Facts
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Promise
@@ -52,15 +54,6 @@ class RaceReport(Struct, frozen=True):
 
     races: tuple[Race, ...]
     unproved: tuple[Unproved, ...]
-
-
-def find_races(program: Program) -> tuple[Race, ...]:
-    """Return races of a program with their witnesses (at most one for each kind and array).
-
-    Iterations are played through for those arrays only that are not proved free of races by cheap means.
-    """
-    facts = program_facts(program)
-    return _found_races(program, facts, _Compared(facts))
 
 
 class _Compared(Struct):

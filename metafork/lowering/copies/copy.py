@@ -9,11 +9,11 @@ from msgspec import Struct, field
 
 from metafork.algebra.polynomial import ONE, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.loop_ranges import LoopRange
 from metafork.analysis.memory.copy_walk import trips_of, whole
 from metafork.analysis.memory.private_windows import PrivateWindow
 from metafork.analysis.memory.tile_layout import place_in_line, place_in_tile
 from metafork.analysis.memory.windows import Interleaving, Window
+from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, QUOTIENT
 from metafork.ir.names import fresh

@@ -23,8 +23,8 @@ from fractions import Fraction
 from msgspec import Struct
 
 from metafork.algebra.polynomial import Polynomial, at_most
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.windows import Window
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.kernel import ALIGNED, VECTOR_BYTES, VECTORS, Kernel, Space
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction

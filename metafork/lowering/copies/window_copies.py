@@ -13,11 +13,11 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.ranges import extreme
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
 from metafork.ir.program import (

@@ -10,7 +10,7 @@ from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_th
 from metafork.algebra.positivity import Positivity
 from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import Box, bounds, extreme, stays_within
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 
 N, B = Polynomial.symbol("n"), Polynomial.symbol("b")
 ONE = Polynomial.constant(1)

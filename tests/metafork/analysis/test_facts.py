@@ -2,7 +2,9 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import Scope, fresh_name, program_facts
+from metafork.analysis.facts import program_facts
+from metafork.analysis.values.conditions import meaning
+from metafork.analysis.values.scope import Scope, fresh_name
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Cast, For, IntConst, Var, binary, unary, walk_statements
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
@@ -186,10 +188,10 @@ def test_which_integer_expressions_are_polynomials(text, declared, known):
 def test_comparisons_are_made_in_the_common_type():
     scope = Scope({"N": N, "i": Polynomial.symbol("i")}, ["N"])
     stmt = index("i - 1 < N ? 1 : 0")
-    assert scope.constraints(stmt.value.condition) == (less_than(Polynomial.symbol("i") - 1, N),)
-    assert scope.constraints(stmt.value.condition, truth=False) == (at_most(N, Polynomial.symbol("i") - 1),)
+    assert meaning(scope, stmt.value.condition).conjunction == (less_than(Polynomial.symbol("i") - 1, N),)
+    assert meaning(scope, stmt.value.condition, truth=False).conjunction == (at_most(N, Polynomial.symbol("i") - 1),)
     unsigned = index("i - 1 < (unsigned)N ? 1 : 0")
-    assert scope.constraints(unsigned.value.condition) is None
+    assert meaning(scope, unsigned.value.condition).conjunction is None
 
 
 def test_conditions():
@@ -198,14 +200,14 @@ def test_conditions():
     def condition(text):
         return index(f"{text} ? 1 : 0").value.condition
 
-    assert scope.constraints(condition("N < B && B <= 4")) == (less_than(N, B), at_most(B, 4))
-    assert scope.constraints(condition("N < B || B <= 4")) is None
-    assert scope.constraints(condition("N < B || B <= 4"), truth=False) == (at_most(B, N), less_than(4, B))
-    assert scope.constraints(condition("!(N < B)")) == (at_most(B, N),)
-    assert scope.constraints(condition("N != B")) is None
-    assert scope.constraints(condition("N < B && N != B")) is None
-    assert scope.implied(condition("N < B && N != B")) == (less_than(N, B),)
-    assert scope.implied(condition("N < B || N != B")) == ()
+    assert meaning(scope, condition("N < B && B <= 4")).conjunction == (less_than(N, B), at_most(B, 4))
+    assert meaning(scope, condition("N < B || B <= 4")).conjunction is None
+    assert meaning(scope, condition("N < B || B <= 4"), truth=False).conjunction == (at_most(B, N), less_than(4, B))
+    assert meaning(scope, condition("!(N < B)")).conjunction == (at_most(B, N),)
+    assert meaning(scope, condition("N != B")).conjunction is None
+    assert meaning(scope, condition("N < B && N != B")).conjunction is None
+    assert meaning(scope, condition("N < B && N != B")).constraints == (less_than(N, B),)
+    assert meaning(scope, condition("N < B || N != B")).constraints == ()
 
 
 def loops(text):

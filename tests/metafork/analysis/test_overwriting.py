@@ -4,7 +4,7 @@ import pytest
 
 from metafork.analysis.facts import program_facts
 from metafork.analysis.overwriting import overwriting
-from metafork.analysis.references import references
+from metafork.analysis.reference_walk import references
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 

@@ -2,8 +2,8 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
 from metafork.analysis.facts import program_facts
-from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.references import kept_within, references, references_and_quotients
+from metafork.analysis.reference_walk import kept_within, references, references_and_quotients
+from metafork.analysis.values.loop_ranges import LoopKind
 from tests.metafork.programs import JACOBI, MATMUL, program
 
 i, j, k, B, N, s, p, m = (Polynomial.symbol(name) for name in ("i", "j", "k", "B", "N", "s", "p", "m"))
@@ -42,7 +42,7 @@ def test_jacobi():
     assert [loop.trips for loop in refs[0].loops] == [Polynomial.symbol("dim"), B, s]
     assert refs[0].guards[0].truth
     assert not refs[4].guards[0].truth
-    assert [ref.order for ref in refs] == sorted({ref.order for ref in refs})
+    assert [ref.number for ref in refs] == sorted({ref.number for ref in refs})
 
 
 def test_matmul():
@@ -92,21 +92,21 @@ def test_guards_and_their_negations():
     first, second = refs[1], refs[2]
     assert at_most(i * B + j + 1, m) == at_most(i * B + j + 1, m)
     assert first.guards[0].constraints == (less_than(i * B + j, m),)
-    assert not first.guards[0].conjunction
+    assert first.guards[0].meaning.conjunction is None
     assert second.guards[0].constraints == ()
-    assert not second.guards[0].conjunction
+    assert second.guards[0].meaning.conjunction is None
 
 
 def test_an_inequality_leaves_a_choice_that_is_no_conjunction():
     first, second = (ref.guards[0] for ref in of("if (i * B + j != m) b[j] = 1; else b[j + 1] = 2;"))
     assert first.meaning.exact
     assert first.constraints == ()
-    assert not first.conjunction
+    assert first.meaning.conjunction is None
     assert not first.holds({"i": 1, "B": 2, "j": 1, "m": 3})
     assert first.holds({"i": 1, "B": 2, "j": 1, "m": 2})
     assert first.holds({"i": 1, "B": 2, "j": 1, "m": 4})
     assert second.constraints == (equal(i * B + j, m),)
-    assert second.conjunction
+    assert second.meaning.conjunction is not None
 
 
 def test_the_quotients_of_conditions_come_with_their_definitions():

@@ -4,7 +4,7 @@ import pytest
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Facts, Scope
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import Var
 from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.lowering import lower

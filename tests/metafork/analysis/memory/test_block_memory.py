@@ -1,8 +1,8 @@
 import pytest
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.facts import Scope
 from metafork.analysis.memory.block_memory import words_of
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 
 N = Polynomial.symbol("N")

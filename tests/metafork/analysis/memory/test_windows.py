@@ -2,9 +2,10 @@ import pytest
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.algebra.prover import Prover
-from metafork.analysis.facts import Scope, program_facts
+from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.windows import NotCacheableError, array_windows
-from metafork.analysis.references import references
+from metafork.analysis.reference_walk import references
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import MetaFor
 from tests.metafork.programs import JACOBI, TRANSPOSE, program
 

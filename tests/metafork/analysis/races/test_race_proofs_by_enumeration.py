@@ -142,7 +142,7 @@ def doubts(text):
     return {race.kind for race in report.races} | {pair.kind for pair in report.unproved}
 
 
-def meetings(touched):
+def overlaps(touched):
     """Return the kinds of races between iterations that write one element; no iteration writes it twice."""
     pairs = (pair for own in touched.values() for pair in combinations(own, 2))
     return {RaceKind.THREADS if i == other else RaceKind.GRID for (i, _), (other, _) in pairs}
@@ -161,7 +161,7 @@ def test_elements_at_wrapped_indices_are_told_apart_where_they_are_apart(index, 
                 p = i * width + u
                 if holds(p, n, k):
                     touched.setdefault(WRAPPED[index](p, n, k), []).append((i, u))
-            assert meetings(touched) <= doubtful, (index, guard, n, k)
+            assert overlaps(touched) <= doubtful, (index, guard, n, k)
 
 
 def test_what_a_guard_says_of_a_wrapped_index_holds_under_the_guard_alone():
@@ -223,5 +223,5 @@ def test_elements_at_parts_of_a_number_are_told_apart_only_where_they_are_apart(
         proved += not doubtful
         for d, width, m, k in product((1, 2, 5), (1, 2, 3, 4), (1, 2, 3), (1, 2, 3, 5)):
             touched = elements(indices, {"d": d, "B": width, "m": m, "k": k})
-            assert meetings(touched) <= doubtful, (indices, d, width, m, k)
+            assert overlaps(touched) <= doubtful, (indices, d, width, m, k)
     assert proved >= 1

@@ -18,14 +18,13 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
-from metafork.algebra.positivity import whole as has_whole_coefficients
 from metafork.algebra.symbols import Wrap
-from metafork.analysis.facts import Scope
-from metafork.analysis.wraps import wrap_of
+from metafork.analysis.values.choices import wrap_of
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
 
-class Hidden(Struct, frozen=True):
+class Opaque(Struct, frozen=True):
     """One value: its ``symbols``, and those that it is a function of, parameters and derived scalars left out.
 
     ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
@@ -44,18 +43,18 @@ class Hidden(Struct, frozen=True):
     divisor: Polynomial | None = None
 
 
-class HiddenValues:
-    """The hidden values that one walk over a program met, in the order of their definitions."""
+class OpaqueSymbols:
+    """The opaque values that one walk over a program met, in the order of their definitions."""
 
     def __init__(self) -> None:
-        self._by_symbol: dict[str, Hidden] = {}
+        self._by_symbol: dict[str, Opaque] = {}
         self._made: dict[object, Polynomial] = {}
         self._divided: dict[str, tuple[Polynomial, Polynomial]] = {}
         """What is divided by what, for quotients of numbers that are not negative."""
 
-    def behind(self, symbols: Iterable[str]) -> tuple[Hidden, ...]:
-        """Return the hidden values among symbols, and those that they are functions of, in order of definition."""
-        wanted: dict[str, Hidden] = {}
+    def behind(self, symbols: Iterable[str]) -> tuple[Opaque, ...]:
+        """Return the opaque values among symbols, and those that they are functions of, in order of definition."""
+        wanted: dict[str, Opaque] = {}
         rest = [name for name in symbols if name in self._by_symbol]
         while rest:
             one = self._by_symbol[rest.pop()]
@@ -79,15 +78,15 @@ class HiddenValues:
         bounds += [] if high is None else [at_most(value, high)]
         bounds += [] if most is None else [at_most(value, most)]
         of = frozenset[str]() if most is None else most.symbols & self._by_symbol.keys()
-        self._enter(Hidden(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
+        self._enter(Opaque(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
         return value
 
     def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
-        """Return what is known of the hidden values in a polynomial."""
+        """Return what is known of the opaque values in a polynomial."""
         return tuple(constraint for one in self.behind(value.symbols) for constraint in one.constraints)
 
     def numbers(self, symbols: Iterable[str], point: Mapping[str, int]) -> Mapping[str, int] | None:
-        """Return a point with the numbers of hidden symbols; ``None`` where one is no quotient of what is known."""
+        """Return a point with the numbers of opaque symbols; ``None`` where one is no quotient of what is known."""
         found = dict(point)
         for one in self.behind(symbols):
             if one.dividend is None or one.divisor is None or (divisor := one.divisor.evaluate(found)) < 1:
@@ -138,20 +137,20 @@ class HiddenValues:
         """Return ``!value``, of one that is not negative: 0 or 1, and another one than the value."""
         if not self._not_negative(scope, value):
             return None
-        if _within(scope, value, 0, 1) or at_most(value, 1) in self.constraints(value):
+        if scope.bounded(value, 0, 1) or at_most(value, 1) in self.constraints(value):
             return 1 - value
         key = ("not", value)
         if key not in self._made:
             negated, symbols = self._symbols("not", signed=False)
             constraints = (at_most(negated, 1), at_most(1, value + negated))
             of = value.symbols - scope.constants
-            self._enter(Hidden(symbols, of, constraints=constraints, never=negated - value))
+            self._enter(Opaque(symbols, of, constraints=constraints, never=negated - value))
             self._made[key] = negated
         return self._made[key]
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""
-        if self._not_negative(scope, value) and _within(scope, divisor, 0 if scope.evaluated else 1, None):
+        if self._not_negative(scope, value) and scope.bounded(divisor, 0 if scope.evaluated else 1):
             return self._whole_part(scope, value, divisor)
         constraints: tuple[Constraint, ...] = ()
         key = ("quotient", value, divisor)
@@ -160,7 +159,7 @@ class HiddenValues:
             if divisor.is_constant and divisor.constant_value() >= 1:
                 rest = value - divisor * quotient
                 constraints = (at_most(rest, divisor - 1), at_most(1 - divisor, rest))
-            self._enter(Hidden(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
+            self._enter(Opaque(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
             self._made[key] = quotient
         return self._made[key]
 
@@ -181,11 +180,11 @@ class HiddenValues:
         whole = key if signed else ("whole part", *self._of_one_division(value, divisor), False, below)
         if whole in self._made:
             quotient = self._made[whole]
-            self._learn(quotient, Hidden((), of, constraints=_rounded_down(value, divisor, quotient)))
+            self._learn(quotient, Opaque((), of, constraints=_rounded_down(value, divisor, quotient)))
         else:
             quotient, symbols = self._symbols("quotient", signed=signed)
             constraints = (*_rounded_down(value, divisor, quotient), *below)
-            self._enter(Hidden(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
+            self._enter(Opaque(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
             if not signed:
                 self._divided[symbols[0]] = value, divisor
         self._made[key] = self._made[whole] = quotient
@@ -207,20 +206,15 @@ class HiddenValues:
             dividend, whole = self._divided[name]
             factor = whole.divide_exactly(divisor)
             outer = Polynomial.symbol(name)
-            if (
-                factor is None
-                or not has_whole_coefficients(factor)
-                or whole == divisor
-                or value != dividend - whole * outer
-            ):
+            if factor is None or not factor.whole or whole == divisor or value != dividend - whole * outer:
                 continue
             inner = self._whole_part(scope, dividend, divisor)
             if inner.only_symbol and inner != outer:
-                self._learn(outer, Hidden((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
+                self._learn(outer, Opaque((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
                 return inner - factor * outer
         return None
 
-    def _learn(self, value: Polynomial, more: Hidden) -> None:
+    def _learn(self, value: Polynomial, more: Opaque) -> None:
         """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""
         known = self._by_symbol.pop(value.only_symbol)
         constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
@@ -229,19 +223,19 @@ class HiddenValues:
     def _not_negative(self, scope: Scope, value: Polynomial) -> bool:
         """Say whether a value is known not to be negative: by ranges, or as a remainder and more."""
         rests = (value - room for room in rooms(self.constraints(value)))
-        return _within(scope, value, 0, None) or any(_within(scope, rest, 0, None) for rest in rests)
+        return scope.bounded(value) or any(scope.bounded(rest) for rest in rests)
 
     def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
-        signed = not (_within(scope, left, 0, None) and _within(scope, right, 0, None))
+        signed = not (scope.bounded(left) and scope.bounded(right))
         key = ("exclusive or", left, right, signed)
         if key not in self._made:
             value, symbols = self._symbols("exclusive", signed=signed)
             # x + y - 2*(x & y)
             constraints = () if signed else (at_most(value, left + right),)
-            hidden = Hidden(
+            opaque = Opaque(
                 symbols, (left.symbols | right.symbols) - scope.constants, False, constraints, (value, left, right)
             )
-            self._enter(hidden)
+            self._enter(opaque)
             self._made[key] = value
         return self._made[key]
 
@@ -251,9 +245,9 @@ class HiddenValues:
         value = Polynomial.symbol(own)
         return (value - Polynomial.symbol(f"{own} below"), (own, f"{own} below")) if signed else (value, (own,))
 
-    def _enter(self, hidden: Hidden) -> None:
-        for name in hidden.symbols:
-            self._by_symbol[name] = hidden
+    def _enter(self, opaque: Opaque) -> None:
+        for name in opaque.symbols:
+            self._by_symbol[name] = opaque
 
 
 def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) -> tuple[Constraint, ...]:
@@ -262,12 +256,8 @@ def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) 
     return at_most(0, rest), at_most(rest, divisor - 1), *positive
 
 
-def _within(scope: Scope, value: Polynomial, low: int, high: int | None) -> bool:
-    return scope.ranges.needed(value, low, high) == ()
-
-
 def _less_than_a_period(scope: Scope, value: Polynomial, divisor: Polynomial) -> tuple[Constraint, ...]:
     """Say, where the ranges of loops show it, that what changes in a value stays below the divisor."""
     loops = scope.ranges.loops.keys()
     varying = Polynomial({mono: c for mono, c in value.terms().items() if any(name in loops for name, _ in mono)})
-    return (at_most(varying, divisor - 1),) if varying and _within(scope, divisor - 1 - varying, 0, None) else ()
+    return (at_most(varying, divisor - 1),) if varying and scope.bounded(divisor - 1 - varying) else ()

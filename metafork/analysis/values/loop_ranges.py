@@ -15,8 +15,8 @@ from msgspec import Struct
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.analysis.counted_loops import MIRRORED, CountedLoop, counted_loop
-from metafork.analysis.extrema import extremum_of
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.choices import extremum_of
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.program import Binary, Break, Expr, For, Var, walk_statements
 
@@ -112,8 +112,7 @@ def _rank(scope: Scope, trips: Polynomial | None) -> tuple[bool, int, int, str]:
     """Order trip counts: known ones first, constants, then those that no other loop changes."""
     if trips is None:
         return True, 0, 0, ""
-    degree = max((sum(exponent for _, exponent in mono) for mono in trips.terms()), default=0)
-    return False, len(trips.symbols - scope.constants), degree, trips.text()
+    return False, len(trips.symbols - scope.constants), trips.degree, trips.text()
 
 
 class _Reading(Struct):
@@ -149,12 +148,12 @@ class _Reading(Struct):
                 early, unknown = early or not limits, unknown or limits
                 continue
             for constraint in constraints:
-                slack = _slack(constraint)
+                slack = constraint.room
                 factor = slack.coefficient(name)
                 if factor is not None and factor and _positive(self.scope, -factor):
                     trips, exact = self._trips(slack.without((name,)) + 1, -factor)
                     bounding.append((constraint, trips, exact))
-                elif inner.ranges.needed(slack, 0, None) != ():
+                elif not inner.bounded(slack):
                     # What no iteration changes, or else what may end the loop at any time.
                     early = early or factor is None or bool(factor)
                     inside.append(constraint)
@@ -221,7 +220,7 @@ class _Reading(Struct):
         value = self.low + (-self.step if self.view.down else self.step) * Polynomial.symbol(name)
         undefined = self.view.computed.signed and compared.signed and self.view.variable.type.size >= 4
         distance = self.low - end if self.view.down else end - self.low
-        if not undefined and not (self.step == ONE and self.scope.ranges.needed(distance, 0, None) == ()):
+        if not undefined and not (self.step == ONE and self.scope.bounded(distance)):
             return None
         return [less_than(end, value) if self.view.down else less_than(value, end)]
 
@@ -259,13 +258,8 @@ def distance(scope: Scope, index: Expr, symbol: str) -> LoopRange | None:
     for operand in found.operands:
         for reach in range(1, FARTHEST + 1):
             apart = [other - operand if found.kind == "maximum" else operand - other for other in found.operands]
-            if all(scope.ranges.needed(one, None, reach) == () for one in apart if one):
+            if all(scope.bounded(one, None, reach) for one in apart if one):
                 step = ONE if found.kind == "maximum" else -ONE
                 trips = Polynomial.constant(reach + 1)
                 return LoopRange(symbol, trips, LoopKind.SERIAL, dense=False, low=operand, step=step)
     return None
-
-
-def _slack(constraint: Constraint) -> Polynomial:
-    """Return what a constraint between integers says is not negative."""
-    return constraint.right - constraint.left - (1 if constraint.relation == "<" else 0)

@@ -1,7 +1,7 @@
-"""Two accesses at two points of an iteration space: what is said of them in one set of symbols.
+"""Two accesses in two instances of the loops around them: what is said of them in one set of symbols.
 
 Symbols of the second access that may have another value than at the first are primed.  Loop symbols are those of
-``Points``; a hidden value is primed where one that it is a function of is.
+``Instances``; an opaque value is primed where one that it is a function of is.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.analysis.conditions import Choice
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.dependence.equations import IndexPair
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import Choice
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.opaque import OpaqueSymbols
 
 PRIME = "'"
 """Ends the name of a symbol of the second point."""
-IndexPair = tuple[Polynomial, Polynomial]
-"""Two indices that are equal where two accesses meet."""
 
 
-class Points(Struct, frozen=True):
+class Instances(Struct, frozen=True):
     """Which points are compared: loop symbols ``same`` at both, and ``apart``, at least one of which differs.
 
     In ``one_stretch``, between two barriers, what a block computes once has one value at both.
@@ -43,24 +42,24 @@ class TwoQuotients(Struct, frozen=True):
     divisor: Polynomial
 
 
-class AtPoints:
+class AtInstances:
     """Two accesses to one array at two points, in one set of symbols."""
 
-    def __init__(self, first: Reference, second: Reference, points: Points, hidden: HiddenValues) -> None:
+    def __init__(self, first: Reference, second: Reference, instances: Instances, opaque: OpaqueSymbols) -> None:
         self.first = first
         self.second = second
-        self.points = points
+        self.instances = instances
         self.symmetric = first == second
-        self._own = hidden.behind(_symbols(first))
-        theirs = hidden.behind(_symbols(second))
-        primed = {loop.var for loop in second.loops if loop.var not in points.same}
-        same = set(points.same)
-        behind = hidden.behind((*_symbols(first), *_symbols(second)))
+        self._own = opaque.behind(_symbols(first))
+        theirs = opaque.behind(_symbols(second))
+        primed = {loop.var for loop in second.loops if loop.var not in instances.same}
+        same = set(instances.same)
+        behind = opaque.behind((*_symbols(first), *_symbols(second)))
         for one in behind:  # in the order of their definitions
-            one_value = one.of <= same and (points.one_stretch or not one.once_a_block)
+            one_value = one.of <= same and (instances.one_stretch or not one.once_a_block)
             (same if one_value else primed).update(one.symbols)
         self._primes = {name: Polynomial.symbol(name + PRIME) for name in primed}
-        self.with_hidden = bool(behind)
+        self.with_opaque = bool(behind)
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
         self.quotients = tuple(
             TwoQuotients(
@@ -79,18 +78,15 @@ class AtPoints:
             *(self._primed_loop(loop) for loop in second.loops if loop.var in primed),
         )
         premises = [c for loop in self.loops for c in loop.constraints()]
-        premises += [c for guard in first.guards for c in guard.constraints]
-        premises += [self._constraint(c) for guard in second.guards for c in guard.constraints]
+        guards = [guard.meaning for guard in first.guards]
+        guards += [guard.meaning.of_each(self._constraint) for guard in second.guards]
+        premises += [c for guard in guards for c in guard.constraints]
         premises += [c for one in self._own for c in one.constraints]
         premises += [self._constraint(c) for one in theirs for c in one.constraints]
         self.premises: tuple[Constraint, ...] = tuple(dict.fromkeys(premises))
-        choices = [choice for guard in first.guards for choice in guard.meaning.alternatives]
-        choices += [
-            tuple(tuple(self._constraint(c) for c in case) for case in choice)
-            for guard in second.guards
-            for choice in guard.meaning.alternatives
-        ]
-        self.choices: tuple[Choice, ...] = tuple(dict.fromkeys(choices))
+        self.choices: tuple[Choice, ...] = tuple(
+            dict.fromkeys(choice for guard in guards for choice in guard.alternatives)
+        )
         unlike = [one.never for one in self._own if one.never is not None]
         unlike += [self.primed(one.never) for one in theirs if one.never is not None]
         self.never = frozenset([*unlike, *(-one for one in unlike)])
@@ -150,34 +146,9 @@ class AtPoints:
         return replace(loop, var=self.other(loop.var), trips=trips, inside=inside)
 
 
-def with_equal_symbols(pairs: Sequence[IndexPair]) -> list[IndexPair]:
-    """Return pairs and what follows from those of two symbols: ``q == r`` makes ``e - D*q == f - D*r`` ``e == f``."""
-    equal: dict[str, Polynomial] = {}
-    while True:
-        left = [_without_common_terms(one.substitute(equal), other.substitute(equal)) for one, other in pairs]
-        found = next(((one, other.only_symbol) for one, other in left if one.only_symbol and other.only_symbol), None)
-        if found is None:
-            break
-        one, name = found
-        equal = {other: value.substitute({name: one}) for other, value in equal.items()} | {name: one}
-    if not equal:
-        return list(pairs)
-    same = [(one, Polynomial.symbol(name)) for name, one in equal.items()]
-    return list(dict.fromkeys((*pairs, *same, *((one, other) for one, other in left if one != other))))
-
-
-def _without_common_terms(one: Polynomial, other: Polynomial) -> IndexPair:
-    """Return two sides of an equation without the terms that both have."""
-    mine, theirs = one.terms(), other.terms()
-    common = Polynomial({mono: factor for mono, factor in mine.items() if theirs.get(mono) == factor})
-    return one - common, other - common
-
-
 def _symbols(access: Reference) -> Iterable[str]:
     """Return the symbols in what is known of an access."""
     found = {name for index in access.indices if index is not None for name in index.symbols}
     found |= {name for loop in access.loops for constraint in loop.constraints() for name in constraint.symbols}
-    for guard in access.guards:
-        for choice in guard.meaning.choices:
-            found |= {name for case in choice for constraint in case for name in constraint.symbols}
+    found |= {name for guard in access.guards for name in guard.meaning.symbols}
     return found

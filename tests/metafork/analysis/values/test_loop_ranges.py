@@ -4,7 +4,7 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.facts import program_facts
-from metafork.analysis.references import references
+from metafork.analysis.reference_walk import references
 from tests.metafork.programs import program
 
 M, T, J = (Polynomial.symbol(name) for name in "mTj")

@@ -6,13 +6,13 @@ plain comparison is a choice of one case.  What is no polynomial comparison says
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, product
 
 from msgspec import Struct
 
-from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, equal, less_than
-from metafork.analysis.facts import Scope
+from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
+from metafork.analysis.values.scope import Scope
 from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
 
 Case = tuple[Constraint, ...]
@@ -39,6 +39,21 @@ class Meaning(Struct, frozen=True):
         """The choices of several cases."""
         return tuple(choice for choice in self.choices if len(choice) > 1)
 
+    @property
+    def conjunction(self) -> tuple[Constraint, ...] | None:
+        """Constraints whose conjunction is the condition; ``None`` where it is not one."""
+        return self.constraints if self.exact and not self.alternatives else None
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols of what is known."""
+        return frozenset(name for choice in self.choices for case in choice for one in case for name in one.symbols)
+
+    def of_each(self, change: Callable[[Constraint], Constraint]) -> Meaning:
+        """Return what is known with another constraint for each."""
+        choices = tuple(tuple(tuple(map(change, case)) for case in choice) for choice in self.choices)
+        return Meaning(choices, self.exact)
+
 
 _NOTHING = Meaning((), False)
 
@@ -54,11 +69,8 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
                 return Meaning(both[0].choices + both[1].choices, both[0].exact and both[1].exact)
             return _either(*(_perhaps(scope, operand, truth) for operand in (left, right)))
         case Binary(op=op, left=left, right=right) if op in COMPARISONS:
-            if op == ("!=" if truth else "=="):
-                sides = scope.compared(left, right)
-                return _NOTHING if sides is None else _different(*sides)
-            constraints = scope.constraints(condition, truth)
-            return _NOTHING if constraints is None else Meaning(((constraints,),), True)
+            sides = scope.compared(left, right)
+            return _NOTHING if sides is None else _comparison(op if truth else _NEGATION[op], *sides)
         case _ if condition.type.integer:
             value = scope.polynomial(condition)
             if value is None:
@@ -68,6 +80,19 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _NOTHING
 
 
+def together(scope: Scope, conditions: Iterable[tuple[Expr, bool]]) -> Meaning:
+    """Return what is known where conditions hold, or do not, as is said with each."""
+    found = [meaning(scope, condition, truth) for condition, truth in conditions]
+    return Meaning(tuple(choice for one in found for choice in one.choices), all(one.exact for one in found))
+
+
+def where(scope: Scope, condition: Expr, truth: bool = True) -> Scope:
+    """Return a scope of what runs where the condition holds (or, with ``truth`` false, where it does not)."""
+    inner = scope.copy()
+    inner.ranges.assume(meaning(scope, condition, truth).constraints)
+    return inner
+
+
 def _perhaps(scope: Scope, condition: Expr, truth: bool) -> Meaning:
     """Return what is known where a condition holds that is not evaluated, whole, wherever that is said."""
     before, scope.evaluated = scope.evaluated, False
@@ -75,6 +100,22 @@ def _perhaps(scope: Scope, condition: Expr, truth: bool) -> Meaning:
         return meaning(scope, condition, truth)
     finally:
         scope.evaluated = before
+
+
+_NEGATION = {"<": ">=", ">": "<=", "<=": ">", ">=": "<", "==": "!=", "!=": "=="}
+
+
+def _comparison(op: str, left: Polynomial, right: Polynomial) -> Meaning:
+    match op:
+        case "!=":
+            return _different(left, right)
+        case "==":
+            said = equal(left, right)
+        case "<" | ">":
+            said = less_than(left, right) if op == "<" else less_than(right, left)
+        case _:
+            said = at_most(left, right) if op == "<=" else at_most(right, left)
+    return Meaning((((said,),),), True)
 
 
 def _different(left: Polynomial, right: Polynomial) -> Meaning:

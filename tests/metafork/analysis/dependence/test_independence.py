@@ -2,7 +2,7 @@ import pytest
 
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.independence import iterations_independent
+from metafork.analysis.dependence.independence import iterations_independent
 from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE
 

@@ -1,4 +1,4 @@
-"""May two accesses, at two points of an iteration space, name the same element?
+"""May two accesses, in two instances of the loops around them, name the same element?
 
 One test for the freedom of the input from races and for the independence of a loop's iterations.  It answers that they
 are *disjoint*, with the reason, or that this is not known, which never counts as yes.  Asked in turn, cheapest first:
@@ -23,39 +23,41 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
-from metafork.algebra.positivity import Positivity, rooms, whole
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
 from metafork.algebra.ranges import bounds
-from metafork.analysis.conditions import Choice
-from metafork.analysis.hidden_values import HiddenValues
-from metafork.analysis.loop_ranges import LoopKind
-from metafork.analysis.meeting.mirrored import mirrored_coordinates, mirrored_factors, primitive
-from metafork.analysis.meeting.points import AtPoints, IndexPair, Points, with_equal_symbols
-from metafork.analysis.meeting.remainders import contradict
-from metafork.analysis.memory.windows import coordinates, index_steps, split_factors
+from metafork.analysis.delinearization import (
+    coordinates,
+    index_steps,
+    mirrored_coordinates,
+    mirrored_factors,
+    primitive,
+    split_factors,
+)
+from metafork.analysis.dependence.equations import IndexPair, contradict, with_equal_symbols
+from metafork.analysis.dependence.instances import AtInstances, Instances
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import Choice
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.values.opaque import OpaqueSymbols
 from metafork.ir.program import Array, Program
 
 MOST_CASES = 40
 """Cases of conditions that the solver looks at for one pair of accesses."""
 MOST_BITS = 2
-"""Hidden values of 0 or 1 that are tried both ways."""
+"""Opaque values of 0 or 1 that are tried both ways."""
 MOST_QUOTIENTS = 2
 """Pairs of quotients, one of each access, that are tried in both orders."""
 MOST_ENUMERATED = 4
 """Loops with at most this constant number of iterations are compared iteration by iteration."""
 
 
-class Meeting(Struct, frozen=True):
-    """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them.
-
-    ``compared`` is false where there is nothing to compare: no index is known of both accesses.
-    """
+class Overlap(Struct, frozen=True):
+    """YES: the accesses are disjoint.  NO: some iterations meet, if both accesses are made in them."""
 
     disjoint: Verdict
     reason: str
-    compared: bool = True
 
     def __bool__(self) -> bool:
         """Whether the accesses are proved to be disjoint."""
@@ -66,7 +68,15 @@ _Case = tuple[dict[str, Polynomial], tuple[Constraint, ...]]
 """What symbols of both points are where one loop has two values in one of two orders, and what holds besides."""
 
 
-class Meetings:
+def conflicting(accesses: Sequence[Reference]) -> Iterator[tuple[Reference, Reference]]:
+    """Yield the pairs of accesses to one array, one of which writes, that do not commute; each with itself too."""
+    for number, first in enumerate(accesses):
+        for second in accesses[number:]:
+            if first.array == second.array and (first.writes or second.writes) and not first.commutes(second):
+                yield first, second
+
+
+class Overlaps:
     """Compares accesses of one path of a program.
 
     ``known`` holds wherever they are made, ``choices`` in one case each.  ``most_questions`` bounds the pairs about
@@ -79,7 +89,7 @@ class Meetings:
         accesses: Sequence[Reference],
         prover: Prover,
         choices: Sequence[Choice] = (),
-        hidden: HiddenValues | None = None,
+        opaque: OpaqueSymbols | None = None,
         *,
         most_questions: int | None = None,
         deadline: float | None = None,
@@ -88,7 +98,7 @@ class Meetings:
         self._accesses = accesses
         self._prover = prover
         self._choices = tuple(choices)
-        self._hidden = HiddenValues() if hidden is None else hidden
+        self._opaque = OpaqueSymbols() if opaque is None else opaque
         self._positivity = Positivity(prover.premises, prover.quotients)
         self._most_questions = most_questions
         self._deadline = deadline
@@ -97,17 +107,17 @@ class Meetings:
         self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
         self._mirrored: dict[str, tuple[Polynomial, ...]] = {}
 
-    def meet(self, first: Reference, second: Reference, points: Points, *, thorough: bool = True) -> Meeting:
-        """Say whether the accesses are disjoint wherever one of ``points.apart`` differs.
+    def overlap(self, first: Reference, second: Reference, instances: Instances, *, thorough: bool = True) -> Overlap:
+        """Say whether the accesses are disjoint wherever one of ``instances.apart`` differs.
 
         Without ``thorough`` neither isl nor, about both accesses together, Z3 is asked.
         """
-        both = AtPoints(first, second, points, self._hidden)
+        both = AtInstances(first, second, instances, self._opaque)
         ways = self._known_indices(both)
         if not any(ways):
-            return Meeting(Verdict.UNKNOWN, "no index is known of both accesses", compared=False)
-        if not points.apart or any(both.other(name) == name for name in points.apart):
-            return Meeting(Verdict.UNKNOWN, "the iterations are not told apart")
+            return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
+        if not instances.apart or any(both.other(name) == name for name in instances.apart):
+            return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
         found, equations, cases = self._proved(both, ways)
         if not found and (backwards := self._backwards(both)):
             found, others, cases = self._proved(both, [backwards])  # it says all that the whole index does
@@ -117,23 +127,23 @@ class Meetings:
         return self._asked(both, equations, cases)
 
     def _proved(
-        self, both: AtPoints, ways: Sequence[list[IndexPair]]
-    ) -> tuple[Meeting, Sequence[IndexPair], Sequence[_Case]]:
+        self, both: AtInstances, ways: Sequence[list[IndexPair]]
+    ) -> tuple[Overlap, Sequence[IndexPair], Sequence[_Case]]:
         """Return what certificates say, and otherwise which equations and cases there are."""
         ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
         equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
         if any(left - right in both.never for left, right in equations):
-            return Meeting(Verdict.YES, "an index differs always"), equations, ()
+            return Overlap(Verdict.YES, "an index differs always"), equations, ()
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
         if all(self._settled(both, equations, case) for case in cases):
-            return Meeting(Verdict.YES, "an index differs always"), equations, ()
+            return Overlap(Verdict.YES, "an index differs always"), equations, ()
         for pairs in ways:
             if any(self._apart(left, right, both) for left, right in pairs):
-                return Meeting(Verdict.YES, "an index differs always"), equations, ()
-            if set(both.points.apart) <= self._forced(both, pairs):
-                return Meeting(Verdict.YES, "the loops are the digits of the indices"), equations, ()
-        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, cases
+                return Overlap(Verdict.YES, "an index differs always"), equations, ()
+            if set(both.instances.apart) <= self._forced(both, pairs):
+                return Overlap(Verdict.YES, "the loops are the digits of the indices"), equations, ()
+        return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, cases
 
     def _may_ask(self) -> bool:
         self._questions += 1
@@ -145,7 +155,7 @@ class Meetings:
 
     # --- indices ----------------------------------------------------------------------------------------------
 
-    def _known_indices(self, both: AtPoints) -> list[list[IndexPair]]:
+    def _known_indices(self, both: AtInstances) -> list[list[IndexPair]]:
         """Return the pairs of indices that are known on both sides; to differ in one of them is to differ.
 
         There is one list for each way to split linear indices.
@@ -156,18 +166,18 @@ class Meetings:
             for factors in self._splits_of(first.array)
         ]
 
-    def _backwards(self, both: AtPoints) -> list[IndexPair]:
+    def _backwards(self, both: AtInstances) -> list[IndexPair]:
         """Return the pairs of indices, the first one split where it may run backwards; none where that is not known."""
         name = both.first.array
         if name not in self._mirrored:
             own = [access for access in self._accesses if access.array == name]
             known = own and all(access.indices and access.indices[0] is not None for access in own)
-            self._mirrored[name] = mirrored_factors(self._prover, own, self._hidden) if known else ()
+            self._mirrored[name] = mirrored_factors(self._prover, own, self._opaque) if known else ()
         factors = self._mirrored[name]
         if not factors or factors in self._splits_of(name):
             return []
         mine, theirs = (
-            mirrored_coordinates(self._prover, one, factors, self._hidden) for one in (both.first, both.second)
+            mirrored_coordinates(self._prover, one, factors, self._opaque) for one in (both.first, both.second)
         )
         return [] if mine is None or theirs is None else _paired(both, mine, theirs)
 
@@ -197,13 +207,13 @@ class Meetings:
 
     # --- cheap proofs -----------------------------------------------------------------------------------------
 
-    def _in_two_orders(self, both: AtPoints) -> Iterator[_Case]:
+    def _in_two_orders(self, both: AtInstances) -> Iterator[_Case]:
         """Yield the cases in which a loop is the first one that has two values.
 
         Each has one of two orders where both accesses are the same one.
         """
         same: dict[str, Polynomial] = {}
-        for name in both.points.apart:
+        for name in both.instances.apart:
             loop = next(loop for loop in both.first.loops if loop.var == name)
             other = both.other(name)
             equal_before = dict(same)
@@ -221,7 +231,7 @@ class Meetings:
             if not both.symmetric:
                 yield {**equal_before, name: Polynomial.symbol(other) + gap}, ()
 
-    def _settled(self, both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> bool:
+    def _settled(self, both: AtInstances, equations: Sequence[IndexPair], case: _Case) -> bool:
         """Say whether an index differs in a case by remainders or by certificates."""
         values, more = case
         known = [*more, *(constraint.substitute(values) for constraint in both.premises)]
@@ -234,12 +244,12 @@ class Meetings:
         if any(known_here.positive(d, search=True) or known_here.positive(-d, search=True) for d in differences):
             return True
         less = rooms(known)
-        if any(known_here.follows_from(way - 1, less) for d in differences if whole(d) for way in (d, -d)):
+        if any(known_here.follows_from(way - 1, less) for d in differences if d.whole for way in (d, -d)):
             return True
         zero = [*differences, *(c.difference for c in (*known, *self._prover.premises) if c.relation == "==")]
         return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))
 
-    def _apart(self, left: Polynomial, right: Polynomial, both: AtPoints) -> bool:
+    def _apart(self, left: Polynomial, right: Polynomial, both: AtInstances) -> bool:
         """Say whether one of two indices stays below the other in all iterations."""
         for difference in (left - right, right - left):
             found = bounds(difference, both.loops, self._prover, largest=True)
@@ -247,14 +257,14 @@ class Meetings:
                 return True
         return False
 
-    def _forced(self, both: AtPoints, pairs: Sequence[IndexPair]) -> set[str]:
+    def _forced(self, both: AtInstances, pairs: Sequence[IndexPair]) -> set[str]:
         """Return the loop symbols that equal indices force to have one value at both points."""
         forced: set[str] = set()
         partners = both.partners()
         common = [c for c in both.premises if c.symbols.isdisjoint(both.of_one_point)]
         prover = self._prover.with_premises(common) if common else self._prover
         for left, right in pairs:
-            digits = [loop for loop in both.first.loops if loop.var in left.symbols - both.points.same]
+            digits = [loop for loop in both.first.loops if loop.var in left.symbols - both.instances.same]
             back = {partners[loop.var]: Polynomial.symbol(loop.var) for loop in digits if loop.var in partners}
             if left != right.substitute(back):
                 continue
@@ -264,7 +274,7 @@ class Meetings:
 
     # --- solvers ----------------------------------------------------------------------------------------------
 
-    def _asked(self, both: AtPoints, equations: Sequence[IndexPair], cases: Sequence[_Case]) -> Meeting:
+    def _asked(self, both: AtInstances, equations: Sequence[IndexPair], cases: Sequence[_Case]) -> Overlap:
         """Ask isl about each case, then Z3 about what that leaves open."""
         from metafork.algebra.affine import affine_conflict  # most pairs are decided before
 
@@ -278,20 +288,20 @@ class Meetings:
             within = [[[c.substitute(values) for c in case] for case in choice] for choice in choices]
             conflict = affine_conflict(rows, within)
             if conflict:
-                verdict = Verdict.UNKNOWN if both.with_hidden else Verdict.NO
-                return Meeting(verdict, "there are iterations with equal indices")
+                verdict = Verdict.UNKNOWN if both.with_opaque else Verdict.NO
+                return Overlap(verdict, "there are iterations with equal indices")
             if conflict is None:
                 left.append((values, more))
         if not left:
-            return Meeting(Verdict.YES, "no iterations have equal indices")
+            return Overlap(Verdict.YES, "no iterations have equal indices")
         premises = [*both.premises, *(Constraint(a, "==", b) for a, b in equations)]
         goal: list[Constraint] = []
-        for name in both.points.apart:
+        for name in both.instances.apart:
             mine, theirs = Polynomial.symbol(name), Polynomial.symbol(both.other(name))
             goal += [at_most(mine, theirs), at_most(theirs, mine)]
         if self._in_every_case(self._prover.with_premises(premises), choices, goal):
-            return Meeting(Verdict.YES, "equal indices are refuted")
-        return Meeting(Verdict.UNKNOWN, "it is not proved that the indices differ")
+            return Overlap(Verdict.YES, "equal indices are refuted")
+        return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ")
 
     def _in_every_case(self, known: Prover, choices: Sequence[Choice], goal: Sequence[Constraint]) -> bool:
         """Say whether the goal holds in every case of the choices that is possible with what is known."""
@@ -325,13 +335,15 @@ def _coordinates(access: Reference, factors: Sequence[Polynomial]) -> tuple[Poly
     return (*coordinates(replace(access, indices=access.indices[:1]), factors), *access.indices[1:])
 
 
-def _paired(both: AtPoints, mine: Sequence[Polynomial | None], theirs: Sequence[Polynomial | None]) -> list[IndexPair]:
+def _paired(
+    both: AtInstances, mine: Sequence[Polynomial | None], theirs: Sequence[Polynomial | None]
+) -> list[IndexPair]:
     known = zip(mine, theirs, strict=True)
     return [(a, both.primed(b)) for a, b in known if a is not None and b is not None]
 
 
-def _either_way(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
-    """Yield a case once for each value of the hidden values that are 0 or 1 and stand in products."""
+def _either_way(both: AtInstances, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
+    """Yield a case once for each value of the opaque values that are 0 or 1 and stand in products."""
     products = [mono for pair in equations for side in pair for mono in side.terms() if len(mono) > 1]
     factors = sorted({name for mono in products for name, _ in mono if name in both.bits})[:MOST_BITS]
     values, more = case
@@ -339,7 +351,7 @@ def _either_way(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> 
         yield {**values, **dict(zip(factors, bits, strict=True))}, more
 
 
-def _quotients_in_order(both: AtPoints, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
+def _quotients_in_order(both: AtInstances, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
     """Yield a case once for each order of quotients by one divisor: ``i + 1 - n*p == j + 1 - n*q`` with p < q, p == q.
 
     Remainders are equal where the quotients are, or the values of which they are the quotients lie apart.

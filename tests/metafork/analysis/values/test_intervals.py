@@ -1,6 +1,6 @@
 import pytest
 
-from metafork.analysis.intervals import loop_intervals, never_grows
+from metafork.analysis.values.intervals import loop_intervals, never_grows
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import For, walk_statements

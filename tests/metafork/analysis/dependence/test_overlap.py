@@ -2,10 +2,10 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
+from metafork.analysis.dependence.instances import Instances
+from metafork.analysis.dependence.overlap import MOST_CASES, Overlaps
 from metafork.analysis.facts import program_facts
-from metafork.analysis.meeting.meeting import MOST_CASES, Meetings
-from metafork.analysis.meeting.points import Points
-from metafork.analysis.references import references
+from metafork.analysis.reference_walk import references
 from tests.metafork.interpreter import program
 
 C, M = Polynomial.symbol("c"), Polynomial.symbol("m")
@@ -23,5 +23,5 @@ def test_so_many_cases_are_looked_at(impossible, found):
     subject = program(TEXT)
     (write,) = references(subject, program_facts(subject))
     cases = [*((at_most(number, M),) for number in range(1, impossible + 1)), (at_most(1, C * C),)]
-    meetings = Meetings(subject, [write], Prover((at_most(M, 0),)), [tuple(cases)])
-    assert bool(meetings.meet(write, write, Points(frozenset("j"), ("i",)))) == found
+    overlaps = Overlaps(subject, [write], Prover((at_most(M, 0),)), [tuple(cases)])
+    assert bool(overlaps.overlap(write, write, Instances(frozenset("j"), ("i",)))) == found

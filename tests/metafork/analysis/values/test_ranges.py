@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Cast, IntConst, Var, binary, unary

@@ -4,8 +4,8 @@ from random import Random
 import pytest
 
 from metafork.algebra.polynomial import Polynomial, equal, less_than
-from metafork.analysis.conditions import MOST_CASES, meaning
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.conditions import MOST_CASES, meaning
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import COMPARISONS, IntConst, Unary, Var, binary

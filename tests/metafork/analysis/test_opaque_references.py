@@ -2,7 +2,7 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.facts import program_facts
-from metafork.analysis.hidden_references import references_with_hidden
+from metafork.analysis.opaque_references import references_with_opaque
 from tests.metafork.programs import program
 
 B, ROUND = Polynomial.symbol("B"), Polynomial.symbol("round 1")
@@ -10,7 +10,7 @@ THREADS = "meta_for (int t = 0; t < B; t++)"
 
 
 def written(body):
-    """Return the one write to ``s``, and the hidden values in its index."""
+    """Return the one write to ``s``, and the opaque values in its index."""
     subject = program(f"""
     void f(int n, int B, int m, float a[n], float b[n]) {{
       int d = n / B;
@@ -22,9 +22,9 @@ def written(body):
         }}
       }}
     }}""")
-    found, _, hidden = references_with_hidden(subject, program_facts(subject))
+    found, _, opaque = references_with_opaque(subject, program_facts(subject))
     (write,) = (one for one in found if one.array == "s" and one.writes)
-    return write, hidden.behind(name for index in write.indices if index is not None for name in index.symbols)
+    return write, opaque.behind(name for index in write.indices if index is not None for name in index.symbols)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.symbols import AtMost
-from metafork.analysis.extrema import extremum_of, upper_bounds
-from metafork.analysis.facts import Scope
+from metafork.analysis.values.choices import extremum_of, upper_bounds
+from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Cast, Conditional, IntConst, Var, binary

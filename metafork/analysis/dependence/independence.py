@@ -11,7 +11,7 @@ phase that no block-level loop repeats (``k`` itself included); otherwise at any
 the two may order them today.  All other loop variables are free on both sides.
 
 Atomic updates of one kind may meet: they give the same in any order.  Whether others may is asked of
-``metafork.analysis.meeting``.  Uniform conditions are decided path by path before (Figure 7's ``t % 2``).
+``metafork.analysis.dependence``.  Uniform conditions are decided path by path before (Figure 7's ``t % 2``).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from msgspec import Struct
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, uniform_paths
-from metafork.analysis.conditions import meaning
-from metafork.analysis.facts import Facts, Scope
-from metafork.analysis.loop_ranges import LoopKind, LoopRange
-from metafork.analysis.meeting.meeting import Meetings
-from metafork.analysis.meeting.points import Points
+from metafork.analysis.dependence.instances import Instances
+from metafork.analysis.dependence.overlap import Overlaps, conflicting
 from metafork.analysis.references import Reference
+from metafork.analysis.values.conditions import together
+from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir.program import Declare, Program, walk_statements
 
 
@@ -71,29 +71,22 @@ def _on_path(
             return Independence(Verdict.UNKNOWN, f"what the loop over {loop} touches is not known")
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
-    scope = Scope.of(facts)
-    decided = [meaning(scope, condition, truth) for condition, truth in path.conditions]
-    known = (*facts.constraints, *(constraint for one in decided for constraint in one.constraints))
-    choices = [choice for one in decided for choice in one.alternatives]
-    meetings = Meetings(path.program, accesses, analyses.prover(known, facts.derived), choices)
+    decided = together(Scope.of(facts), path.conditions)
+    prover = analyses.prover((*facts.constraints, *decided.constraints), facts.derived)
+    overlaps = Overlaps(path.program, accesses, prover, decided.alternatives)
     seen = set()
-    for first in accesses:
-        for second in accesses:
-            if first.array != second.array or first.order > second.order or not (first.writes or second.writes):
-                continue
-            if first.commutes(second):
-                continue
-            key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
-            if key in seen:
-                continue
-            seen.add(key)
-            verdict, reason = _compared(first, second, loop, meetings)
-            if verdict is not Verdict.YES:
-                return Independence(verdict, reason, _at_fault(first, second, loop))
+    for first, second in conflicting(accesses):
+        key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))
+        if key in seen:
+            continue
+        seen.add(key)
+        verdict, reason = _compared(first, second, loop, overlaps)
+        if verdict is not Verdict.YES:
+            return Independence(verdict, reason, _at_fault(first, second, loop))
     return Independence(Verdict.YES)
 
 
-def _compared(first: Reference, second: Reference, loop: str, meetings: Meetings) -> tuple[Verdict, str]:
+def _compared(first: Reference, second: Reference, loop: str, overlaps: Overlaps) -> tuple[Verdict, str]:
     """Say whether two accesses to one array touch different elements in different iterations, and if not, why."""
     array = first.array
     if _range_of(first, loop) is None or _range_of(second, loop) is None:
@@ -104,7 +97,7 @@ def _compared(first: Reference, second: Reference, loop: str, meetings: Meetings
     one_place = first.indices == second.indices and first.loops == second.loops
     if one_place and len(known) == len(first.indices):
         return Verdict.NO if certain else Verdict.UNKNOWN, f"iterations of {loop} touch one element of {array}"
-    meeting = meetings.meet(first, second, _points(first, second, loop))
+    meeting = overlaps.overlap(first, second, _instances(first, second, loop))
     if meeting:
         return Verdict.YES, ""
     if None in (*first.indices, *second.indices):
@@ -115,7 +108,7 @@ def _compared(first: Reference, second: Reference, loop: str, meetings: Meetings
     return Verdict.UNKNOWN, f"it is not proved that no two {where}"
 
 
-def _points(first: Reference, second: Reference, loop: str) -> Points:
+def _instances(first: Reference, second: Reference, loop: str) -> Instances:
     """Return two points of one block, and of one thread where no barrier stands between the accesses."""
     # A loop of unknown shape is no part of ``loops``; it may stand at block level.
     one_thread = (
@@ -126,7 +119,7 @@ def _points(first: Reference, second: Reference, loop: str) -> Points:
         and all(range_.kind is not LoopKind.BLOCK for range_ in (*first.loops, *second.loops))
     )
     kinds = (LoopKind.GRID, LoopKind.THREAD) if one_thread else (LoopKind.GRID,)
-    return Points(frozenset(range_.var for range_ in second.loops if range_.kind in kinds), (loop,))
+    return Instances(frozenset(range_.var for range_ in second.loops if range_.kind in kinds), (loop,))
 
 
 def _at_fault(first: Reference, second: Reference, loop: str) -> Reference:
