@@ -175,7 +175,7 @@ FAULTS = [
         'Assign(own, "", outside) if into_registers',
         'Assign(own, "", own) if into_registers',
     ),
-    ("no barrier behind a copy", TILED, "path", "return [Barrier()]", "return []"),
+    ("no barrier behind a copy", TILED, "path", "return [ir.Barrier()]", "return []"),
     (
         "a tile without its last element",
         TILED,
