@@ -80,7 +80,7 @@ class CannotLowerError(Exception):
 
 
 def lower(program: Program, name: str, analyses: Analyses | None = None) -> Kernel:
-    """Return the kernel of a program, called ``name``.
+    """Return the kernel of a program, called ``name``; its memories of truth values are bytes.
 
     Raises ``CannotLowerError`` where the size of a block or of its own arrays is no polynomial in parameters.
     """
@@ -88,6 +88,17 @@ def lower(program: Program, name: str, analyses: Analyses | None = None) -> Kern
 
 
 def _kernel(program: Program, analyses: Analyses) -> Kernel:
+    kernel = as_bytes(typed_kernel(program, analyses))
+    if checking():
+        check_kernel(kernel)
+    return kernel
+
+
+def typed_kernel(program: Program, analyses: Analyses) -> Kernel:
+    """Return the kernel of a program with the types that are declared, truth values too.
+
+    Raises ``CannotLowerError``.
+    """
     try:
         memory = block_memory(program, analyses)
         scope = Scope.of(memory.facts)
@@ -95,10 +106,7 @@ def _kernel(program: Program, analyses: Analyses) -> Kernel:
         shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
     except (UnknownSizeError, UnknownShapeError) as reason:
         raise CannotLowerError(str(reason)) from reason
-    kernel = as_bytes(_Lowering(program, memory, scope, shape, analyses).kernel())
-    if checking():
-        check_kernel(kernel)
-    return kernel
+    return _Lowering(program, memory, scope, shape, analyses).kernel()
 
 
 class _Lowering(Struct):

@@ -48,6 +48,7 @@ from comprehensive.verification.translation.played import (
 )
 from comprehensive.verification.translation.played_kernel import manners_of, play_kernel, statements_of
 from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import program_facts
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import (
@@ -62,7 +63,7 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import variables
-from metafork.lowering.lowering import lower
+from metafork.lowering.lowering import typed_kernel
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
@@ -168,6 +169,7 @@ def validations(
     ``seconds`` are shared by all of them.  Instances, which have fewer parameters than the program, are left aside.
     """
     deadline = time.monotonic() + seconds
+    analyses = Analyses()
     known: dict[Program, Validation] = {}
     found: dict[tuple[int, int], Validation] = {}
     variants = ((leaf.id, one) for leaf in tree.leaves for one in leaf.variants if not one.values)
@@ -175,7 +177,7 @@ def validations(
         program = variant.version.program
         if program not in known:
             left = max(0.0, deadline - time.monotonic())
-            source, kernel = tree.written or tree.program, lower(program, program.name)
+            source, kernel = tree.written or tree.program, typed_kernel(program, analyses)
             known[program] = validate(source, program, kernel, shapes=shapes, points=points, seconds=left)
         found[leaf, variant.number] = known[program]
     return found

@@ -8,14 +8,13 @@ that is right for sensible values has one where it stays inside.  Accesses that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import islice
 
 from msgspec import Struct
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import launch_paths
 from metafork.analysis.facts import program_facts
-from metafork.analysis.races.playing import MOST_ITERATIONS, certain, iterations, lengths, played, values_at, within
+from metafork.analysis.races.playing import MOST_ITERATIONS, Effort, certain, lengths, played, values_at, within
 from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
@@ -23,6 +22,8 @@ from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables
 
+ALTOGETHER = 400_000
+"""Values of loops that are played through for one program."""
 LARGER = (100, 1000)
 """What extents are besides: small constants in an index are no fault of a program for large arrays."""
 
@@ -40,7 +41,7 @@ class Overrun(Struct, frozen=True):
 def overruns(program: Program) -> tuple[Overrun, ...]:
     """Return accesses that are outside of their arrays at all points, one for each array, in the order of the text."""
     facts = program_facts(program)
-    inside: set[Span] = set()
+    effort, inside = Effort(ALTOGETHER), set[Span]()
     outside: dict[Span, list[Overrun]] = {}
     for path in launch_paths(program):
         accesses, quotients = references_and_quotients(path.program, facts)
@@ -53,11 +54,13 @@ def overruns(program: Program) -> tuple[Overrun, ...]:
                 place = access.element.span
                 if place in inside:
                     continue
-                found = _outside(access, values or {}, point, extents.get(access.array))
+                found = _outside(access, values or {}, point, extents.get(access.array), effort)
                 if isinstance(found, Overrun):
                     outside.setdefault(place, []).append(found)
                 elif found:
                     inside.add(place)
+    if effort.left < 0:
+        return ()  # not all points were tried
     result: dict[str, Overrun] = {}
     for place in sorted(outside.keys() - inside, key=lambda span: span.start):
         example = min(outside[place], key=_is_degenerate)
@@ -85,14 +88,21 @@ def _points(program: Program, facts: Facts) -> Iterator[dict[str, int]]:
 
 
 def _outside(
-    access: Reference, values: Mapping[str, int], point: Mapping[str, int], extents: tuple[int, ...] | None
+    access: Reference,
+    values: Mapping[str, int],
+    point: Mapping[str, int],
+    extents: tuple[int, ...] | None,
+    effort: Effort,
 ) -> Overrun | bool:
     """Return an iteration outside of the array; else whether some run and all are known to be inside."""
-    ran = False
-    for iteration, element in played(access, values):
-        ran = True
-        if extents is not None and not within(extents, element):
-            shown = {loop.var: int(loop.value.evaluate(iteration)) for loop in access.loops}
-            return Overrun(access, shown, point, element, extents)
-    every = islice(iterations(access.loops, dict(values)), MOST_ITERATIONS, None)
-    return ran and next(every, None) is None
+    ran, most = False, min(MOST_ITERATIONS, effort.left)
+    own = Effort(most)
+    try:
+        for iteration, element in played(access, values, own):
+            ran = True
+            if extents is not None and not within(extents, element):
+                shown = {loop.var: int(loop.value.evaluate(iteration)) for loop in access.loops}
+                return Overrun(access, shown, point, element, extents)
+        return ran and own.left >= 0
+    finally:
+        effort.left -= most - own.left

@@ -15,7 +15,7 @@ from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_v
 from metafork.ir.program import Program
 
 MOST_ITERATIONS = 20_000
-"""Iterations of the loops around one access that are played through, those included that its guards leave out."""
+"""Values of the loops around one access that are played through, those included that its guards leave out."""
 
 
 def values_at(
@@ -92,25 +92,35 @@ def lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[st
     return found
 
 
-def iterations(loops: Sequence[LoopRange], values: dict[str, int]) -> Iterator[dict[str, int]]:
-    """Yield the values of all symbols for every iteration of a nest."""
+class Effort:
+    """How many values of loops may still be played through."""
+
+    def __init__(self, most: int = MOST_ITERATIONS) -> None:
+        self.left = most
+
+
+def iterations(loops: Sequence[LoopRange], values: dict[str, int], effort: Effort) -> Iterator[dict[str, int]]:
+    """Yield the values of all symbols for the iterations of a nest, as many as the effort allows."""
     if not loops:
         yield values
         return
     first, *rest = loops
     assert first.trips is not None
     for value in range(int(first.trips.evaluate(values))):
+        effort.left -= 1
+        if effort.left < 0:
+            return
         values[first.var] = value
-        yield from iterations(rest, values)
+        yield from iterations(rest, values, effort)
     values.pop(first.var, None)
 
 
-def played(access: Reference, point: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
-    """Yield the iterations of an access at a point, each with the element that it touches, up to a number of them."""
+def played(
+    access: Reference, point: Mapping[str, int], effort: Effort
+) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
+    """Yield the iterations of an access at a point, each with the element that it touches."""
     inside = [constraint for loop in access.loops for constraint in loop.inside]
-    for number, values in enumerate(iterations(access.loops, dict(point))):
-        if number > MOST_ITERATIONS:
-            return
+    for values in iterations(access.loops, dict(point), effort):
         if all(guard.holds(values) for guard in access.guards) and all(one.holds(values) for one in inside):
             yield values, tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
 

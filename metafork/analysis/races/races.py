@@ -23,7 +23,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.flat_rows import with_rows
-from metafork.analysis.races.playing import certain, lengths, played, values_at, within
+from metafork.analysis.races.playing import Effort, certain, lengths, played, values_at, within
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
 from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
@@ -246,7 +246,7 @@ class _Play:
                     others.append(touch)
 
     def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
-        for values, element in played(access, self._point):
+        for values, element in played(access, self._point, Effort()):
             by_kind = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
             yield (
                 _Touch(access, by_kind[LoopKind.GRID], by_kind[LoopKind.BLOCK], by_kind[LoopKind.THREAD], dict(values)),
