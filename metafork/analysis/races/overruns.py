@@ -18,6 +18,7 @@ from metafork.analysis.races.playing import MOST_ITERATIONS, Effort, certain, le
 from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Program
 from metafork.ir.rewriting import variables
@@ -100,6 +101,8 @@ def _outside(
     try:
         for iteration, element in played(access, values, own):
             ran = True
+            if not all(ScalarType.INT.least <= index <= ScalarType.INT.greatest for index in element):
+                return False  # C computes another one, or none
             if extents is not None and not within(extents, element):
                 shown = {loop.var: int(loop.value.evaluate(iteration)) for loop in access.loops}
                 return Overrun(access, shown, point, element, extents)

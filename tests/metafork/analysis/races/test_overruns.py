@@ -59,6 +59,7 @@ INSIDE = {
     "small constants in a large array": nest(
         BLOCKS, "for (int k = 0; k < 64; k++) y[b * B + u] += x[k];"
     ),
+    "an index that no int is": nest(BLOCKS, "y[b * B + u] = x[b * B + u + 2147483661LL];"),
     "an order beyond the small values": nest(BLOCKS, "y[b * B + u] = x[u + 500];"),
     "rows behind each other": nest(
         BLOCKS, "y[b * B + u] = a[0][b * B + u];", "int n, int B, const float a[2][n / 2], float y[n]",
