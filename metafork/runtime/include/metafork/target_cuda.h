@@ -20,6 +20,10 @@ struct metafork_ptx {
 };
 #define METAFORK_NOT_LOADED nullptr
 #define METAFORK_HAS_STREAMS
+/* A C library that has dlopen itself: nothing is linked for it. */
+#if !defined(METAFORK_CPU) && !defined(METAFORK_HIP) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+#define METAFORK_HAS_NVTX
+#endif
 
 #if defined(METAFORK_CPU)
 

@@ -100,6 +100,45 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path, orde
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 
+PROFILER = """
+#include <stdio.h>
+#include <stdlib.h>
+static void tell(const char *word, const char *name) {
+  FILE *const file = fopen(getenv("RANGES"), "a");
+  if (file == NULL) abort();
+  fprintf(file, "%s%s\\n", word, name);
+  fclose(file);
+}
+int nvtxRangePushA(const char *name) { tell("", name); return 0; }
+int nvtxRangePop(void) { tell("end", ""); return 0; }
+__attribute__((constructor)) static void opened(void) { tell("opened", ""); }
+"""
+
+
+@pytest.mark.parametrize("library", ["libnvtx3interop.so.1", "libnvToolsExt.so.1"])
+def test_ranges_for_profilers(matmul, driver, tmp_path, library):
+    """Around each copy and each launch; the library is opened where they are asked for, and need not be there."""
+    (tmp_path / "nvtx.c").write_text(PROFILER)
+    (tmp_path / "libnvtx3interop.so.1").write_text("no library")
+    (tmp_path / library).unlink(missing_ok=True)
+    succeed(["gcc", "-Wall", "-shared", "-fPIC", tmp_path / "nvtx.c", "-o", tmp_path / library])
+    variables = {"LD_LIBRARY_PATH": f"{tmp_path}:{driver.directory}", "RANGES": str(tmp_path / "ranges")}
+    command = [matmul.directory / "interface", "1", "1"]
+    done, _ = driver.run(command, log=tmp_path / "log", **variables)
+    assert (done.stdout, (tmp_path / "ranges").exists()) == ("thread 0 same\n", False)
+    done, calls = driver.run(command, log=tmp_path / "log", METAFORK_NVTX="1", METAFORK_TRACE="1", **variables)
+    leaf, variant = re.search(r"matmul_k0 leaf (\d+) .*(variant=\d+)", done.stderr).groups()
+    ranges = [f"copy {name} to device" for name in "abc"]
+    ranges += [f"matmul_k0 leaf {leaf} {variant}", "copy c from device"]
+    expected = ["opened", *(line for name in ranges for line in (name, "end"))]
+    assert (tmp_path / "ranges").read_text().splitlines() == expected
+    assert (done.stdout, calls.violations, calls.left) == ("thread 0 same\n", [], [])
+    (tmp_path / library).write_text("no library")
+    done, _ = driver.run(command, log=tmp_path / "log", METAFORK_NVTX="1", **variables)
+    assert (done.stdout, done.stderr) == ("thread 0 same\n", "")
+    assert (tmp_path / "ranges").read_text().splitlines() == expected
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: PTX is not compiled here")
 def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
     """It is the one that the driver has, for the oldest GPU and for a newer one."""
