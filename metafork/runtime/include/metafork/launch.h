@@ -31,6 +31,7 @@
  *   bool metafork_pinned_is(int device, void *memory);        false where a reset of the device has taken it, and streams and events with it
  *   int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
  *                           metafork_rows rows, bool to_device);   rows.count times rows.width bytes, between pinned memory and the device
+ *   bool metafork_captured(int device, void *stream);         whether it, or for NULL one that it waits for, is being captured into a graph
  *
  * One whose copies and kernels NVIDIA's profilers see defines METAFORK_HAS_NVTX where dlopen can be linked; then metafork/nvtx.h
  * has ranges for them.

@@ -100,6 +100,23 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path, orde
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 
+def test_a_launch_can_be_captured_into_a_graph(matmul, driver, tmp_path):
+    """Although its kernel has to be loaded first."""
+    done, calls = driver.run([matmul.directory / "interface", "captured-launches"], log=tmp_path / "log")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "error 0, kernels 0\n", "")
+    assert (calls.ran, calls.violations, calls.left) == ([], [], [])
+    assert "cuModuleLoadDataEx" in calls.names
+
+
+@pytest.mark.parametrize(("stream", "ran"), [("blocking", 2), ("other", 3)])
+def test_a_drop_in_is_not_captured(matmul, driver, tmp_path, stream, ran):
+    """It runs while another stream is, without the device where it would have to wait for that one."""
+    done, calls = driver.run([matmul.directory / "interface", f"captured-{stream}"], log=tmp_path / "log")
+    assert done.stdout == "borrow: a stream is being captured into a graph\nkernels 0\nsame\n"
+    assert ("captured into a graph, which" in done.stderr) == (stream == "blocking")
+    assert (len(calls.ran), calls.violations, calls.left) == (ran, [], [])
+
+
 PROFILER = """
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,6 +193,9 @@ def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
         "METAFORK_CU_STREAM_NON_BLOCKING": "CU_STREAM_NON_BLOCKING",
+        "METAFORK_CU_CAPTURE_NONE": "CU_STREAM_CAPTURE_STATUS_NONE",
+        "METAFORK_CU_CAPTURE_RELAXED": "CU_STREAM_CAPTURE_MODE_RELAXED",
+        "METAFORK_CU_CAPTURE_IMPLICIT": "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
         "METAFORK_CU_EVENT_DISABLE_TIMING": "CU_EVENT_DISABLE_TIMING",
         "METAFORK_CU_HOST": "CU_MEMORYTYPE_HOST",
         "METAFORK_CU_DEVICE": "CU_MEMORYTYPE_DEVICE",
