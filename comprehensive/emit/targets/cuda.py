@@ -93,8 +93,8 @@ class Cuda(Struct, frozen=True):
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h",
-        "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "race.h", "residents.h", "streams.h",
-        "target_cuda.h",
+        "host.h", "launch.h", "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "race.h",
+        "residents.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: str | None = None
@@ -103,7 +103,8 @@ class Cuda(Struct, frozen=True):
         """Return the back end whose kernels are also compiled at run time, contracted as nvcc does where it may."""
         own = {**self.own_headers, "device_text.h": jit_text.device_text_header()}
         flag = "-fmad=true" if allow_fma else "-fmad=false"
-        return replace(self, headers=(*self.headers, *jit_text.HEADERS), own_headers=own, jit=flag)
+        more = (name for name in jit_text.HEADERS if name not in self.headers)
+        return replace(self, headers=(*self.headers, *more), own_headers=own, jit=flag)
 
     def aimed_at(self, architecture: str) -> Target:
         """Return itself: what the kernels are compiled for is said to nvcc."""

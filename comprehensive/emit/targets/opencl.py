@@ -54,8 +54,8 @@ class OpenCl(Struct, frozen=True):
     hardware: Hardware = _HARDWARE
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
-        "library.h", "machine.h", "machine_query.h", "no_streams.h", "program_cache.h", "residents.h", "streams.h",
-        "target_opencl.h",
+        "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "program_cache.h", "residents.h",
+        "streams.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     handles: Handles = _HANDLES

@@ -207,7 +207,8 @@ def launching_a_function(attempt: Attempt) -> list[str]:
         *attempt.trace,
         f"    void *metafork_arguments[] = {{{pointers}}};",
         "    const void *const metafork_function = metafork_functions[metafork_s->large];",
-        "    return metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments);",
+        "    return metafork_range_ends(",
+        "        metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments));",
     ]
 
 

@@ -102,6 +102,8 @@ METAFORK_DEFINITION const char *metafork_borrow(int device, void *stream, int co
     int number = 0, error = metafork_own_device() ? metafork_current_device(&number) : METAFORK_EFORKED;
     if (count > METAFORK_MOST_ARRAYS) return "there are too many arrays";
     if (error == METAFORK_OK && device >= 0 && device != number) return "the arrays are on another device than the current one";
+    for (int i = 0; i <= count && error == METAFORK_OK; i++)
+        if (metafork_captured(number, i < count ? streams_of[i] : stream)) return "a stream is being captured into a graph";
     for (int i = 0; i < count && error == METAFORK_OK; i++) {
         error = metafork_behind_stream(number, stream, streams_of[i]);
         starts[i] = (uintptr_t)memory[i];

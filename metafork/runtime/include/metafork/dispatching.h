@@ -16,7 +16,8 @@ typedef enum metafork_reason {
     METAFORK_SAY_OVERLAP = 4,
     METAFORK_SAY_ERROR = 8,
     METAFORK_SAY_SIZE = 16,
-    METAFORK_SAY_NULL = 32
+    METAFORK_SAY_NULL = 32,
+    METAFORK_SAY_CAPTURED = 64
 } metafork_reason;
 
 /* Say why the serial code runs, once a reason; abort in strict mode. */
@@ -280,6 +281,10 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     }
     if (error != METAFORK_OK) {
         metafork_serial(schedule, METAFORK_SAY_ERROR, "the machine cannot be queried: %s", metafork_message(error));
+        return metafork_back_to_host(schedule, arrays, bytes);
+    }
+    if (metafork_captured(device, NULL)) {
+        metafork_serial(schedule, METAFORK_SAY_CAPTURED, "a stream is being captured into a graph, which this function cannot be part of");
         return metafork_back_to_host(schedule, arrays, bytes);
     }
     metafork_check_targets(schedule, &machine);

@@ -31,8 +31,12 @@
  *   bool metafork_pinned_is(int device, void *memory);        false where a reset of the device has taken it, and streams and events with it
  *   int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
  *                           metafork_rows rows, bool to_device);   rows.count times rows.width bytes, between pinned memory and the device
+ *   bool metafork_captured(int device, void *stream);         whether it, or for NULL one that it waits for, is being captured into a graph
  *
- * and what the generated attempts at a launch call besides (metafork_launch_kernel in those that the project has).
+ * One whose copies and kernels NVIDIA's profilers see defines METAFORK_HAS_NVTX where dlopen can be linked; then metafork/nvtx.h
+ * has ranges for them.
+ *
+ * A target also has what the generated attempts at a launch call besides (metafork_launch_kernel in those that the project has).
  */
 #ifndef METAFORK_LAUNCH_H
 #define METAFORK_LAUNCH_H
@@ -104,6 +108,7 @@ typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_sha
 #include METAFORK_TARGET_HEADER
 
 #include "metafork/machine_query.h"
+#include "metafork/nvtx.h"
 
 enum { METAFORK_STRIDING_THREADS = 256 };
 
@@ -157,10 +162,12 @@ static inline int metafork_check_shape(metafork_shape *shape, const void *const 
     return METAFORK_OK;
 }
 
+/* Say what is about to be launched; what launches it calls metafork_range_ends behind that. */
 __attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
                                                           const int64_t *parameters, int count) {
     char line[1024];
     size_t used = 0;
+    metafork_range_of_launch(schedule, leaf, shape->variant);
     if (!metafork_enabled("METAFORK_TRACE")) return;
     for (int i = 0; i < count && used < sizeof line; i++)
         used += (size_t)snprintf(line + used, sizeof line - used, " %s=%lld", names[i], (long long)parameters[i]);

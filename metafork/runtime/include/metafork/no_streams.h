@@ -15,6 +15,7 @@ static inline void metafork_event_free(int device, void *event) { (void)device, 
 static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) { return (void)device, (void)out, (void)bytes, METAFORK_EUNSUPPORTED; }
 static inline void metafork_pinned_free(int device, void *memory) { (void)device, (void)memory; }
 static inline bool metafork_pinned_is(int device, void *memory) { return (void)device, (void)memory, false; }
+static inline bool metafork_captured(int device, void *stream) { return (void)device, (void)stream, false; }
 static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
                                       metafork_rows rows, bool to_device) {
     (void)device, (void)stream, (void)to, (void)to_stride, (void)from, (void)from_stride, (void)rows, (void)to_device;

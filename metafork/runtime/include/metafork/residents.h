@@ -61,7 +61,8 @@ static inline int metafork_move_between(metafork_resident *one, char *host, char
     if (error != METAFORK_OK) return error;
     if (streams != NULL) error = metafork_follow(streams, &streams->copies, &streams->kernels, to_device ? one->used : one->wrote);
     if (error != METAFORK_OK) return error;
-    error = metafork_copy(one->number, streams, one->name, host, before, (char *)one->device + rows.first, rows, to_device);
+    metafork_range_of_copy(one->name, to_device);
+    error = metafork_range_ends(metafork_copy(one->number, streams, one->name, host, before, (char *)one->device + rows.first, rows, to_device));
     if (streams != NULL) one->sent = streams->copies.begun;
     return error;
 }

@@ -20,6 +20,10 @@ struct metafork_ptx {
 };
 #define METAFORK_NOT_LOADED nullptr
 #define METAFORK_HAS_STREAMS
+/* A C library that has dlopen itself: nothing is linked for it. */
+#if !defined(METAFORK_CPU) && !defined(METAFORK_HIP) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
+#define METAFORK_HAS_NVTX
+#endif
 
 #if defined(METAFORK_CPU)
 
@@ -66,6 +70,7 @@ static inline void metafork_event_free(int, void *) {}
 static inline int metafork_pinned_allocate(int device, void **out, int64_t bytes) { return metafork_device_allocate(device, out, bytes); }
 static inline void metafork_pinned_free(int device, void *memory) { metafork_device_free(device, memory); }
 static inline bool metafork_pinned_is(int, void *) { return true; }
+static inline bool metafork_captured(int, void *) { return false; }
 
 static inline int metafork_copy_begin(int, void *, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows, bool) {
     for (int64_t row = 0; row < rows.count; row++) memcpy((char *)to + row * to_stride, (const char *)from + row * from_stride, (size_t)rows.width);
@@ -88,6 +93,19 @@ static inline int metafork_taken(cudaError_t error) {
     if (error != cudaSuccess) (void)cudaGetLastError();
     return (int)error;
 }
+
+/* Where one is, its thread may allocate, free, load and wait although some stream of the program is being captured into a graph:
+ * nothing of that is to be in the graph, nor makes it wrong. */
+struct metafork_uncaptured {
+    cudaStreamCaptureMode mode;
+    bool changed;
+    metafork_uncaptured() : mode(cudaStreamCaptureModeRelaxed), changed(metafork_taken(cudaThreadExchangeStreamCaptureMode(&mode)) == METAFORK_OK) {}
+    ~metafork_uncaptured() {
+        if (changed) (void)metafork_taken(cudaThreadExchangeStreamCaptureMode(&mode));
+    }
+    metafork_uncaptured(const metafork_uncaptured &) = delete;
+    metafork_uncaptured &operator=(const metafork_uncaptured &) = delete;
+};
 
 static inline int metafork_current_device(int *device) { return metafork_taken(cudaGetDevice(device)); }
 
@@ -165,29 +183,55 @@ static inline const char *metafork_message(int error) {
     return error > 0 ? cudaGetErrorString((cudaError_t)error) : metafork_error_text(error);
 }
 
-static inline int metafork_device_allocate(int, void **out, int64_t bytes) { return metafork_taken(cudaMalloc(out, (size_t)bytes)); }
+static inline int metafork_device_allocate(int, void **out, int64_t bytes) {
+    const metafork_uncaptured here;
+    return metafork_taken(cudaMalloc(out, (size_t)bytes));
+}
 
-static inline void metafork_device_free(int, void *memory) { (void)cudaFree(memory); }
+static inline void metafork_device_free(int, void *memory) {
+    const metafork_uncaptured here;
+    (void)cudaFree(memory);
+}
 
 static inline int metafork_device_copy(int, void *to, const void *from, int64_t bytes, bool to_device) {
+    const metafork_uncaptured here;
     return metafork_taken(cudaMemcpy(to, from, (size_t)bytes, to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
 }
 
 static inline int metafork_device_copy_rows(int, void *to, const void *from, int64_t width, int64_t stride, int64_t rows, bool to_device) {
+    const metafork_uncaptured here;
     return metafork_taken(cudaMemcpy2D(to, (size_t)stride, from, (size_t)stride, (size_t)width, (size_t)rows,
                                        to_device ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
 }
 
-static inline int metafork_finish() { return metafork_taken(cudaStreamSynchronize(nullptr)); }
+static inline int metafork_finish() {
+    const metafork_uncaptured here;
+    return metafork_taken(cudaStreamSynchronize(nullptr));
+}
 
-static inline int metafork_stream_make(int, void **out) { return metafork_taken(cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking)); }
-static inline void metafork_stream_free(int, void *stream) { (void)metafork_taken(cudaStreamDestroy((cudaStream_t)stream)); }
-static inline int metafork_stream_finish(int, void *stream) { return metafork_taken(cudaStreamSynchronize((cudaStream_t)stream)); }
+static inline int metafork_stream_make(int, void **out) {
+    const metafork_uncaptured here;
+    return metafork_taken(cudaStreamCreateWithFlags((cudaStream_t *)out, cudaStreamNonBlocking));
+}
+static inline void metafork_stream_free(int, void *stream) {
+    const metafork_uncaptured here;
+    (void)metafork_taken(cudaStreamDestroy((cudaStream_t)stream));
+}
+static inline int metafork_stream_finish(int, void *stream) {
+    const metafork_uncaptured here;
+    return metafork_taken(cudaStreamSynchronize((cudaStream_t)stream));
+}
 static inline int metafork_stream_follow(int, void *stream, void *event) {
     return metafork_taken(cudaStreamWaitEvent((cudaStream_t)stream, (cudaEvent_t)event, 0));
 }
-static inline int metafork_event_await(int, void *event) { return metafork_taken(cudaEventSynchronize((cudaEvent_t)event)); }
-static inline void metafork_event_free(int, void *event) { (void)metafork_taken(cudaEventDestroy((cudaEvent_t)event)); }
+static inline int metafork_event_await(int, void *event) {
+    const metafork_uncaptured here;
+    return metafork_taken(cudaEventSynchronize((cudaEvent_t)event));
+}
+static inline void metafork_event_free(int, void *event) {
+    const metafork_uncaptured here;
+    (void)metafork_taken(cudaEventDestroy((cudaEvent_t)event));
+}
 
 /* An event is of the device that is current when it is made, which may have become another one than the stream's. */
 static inline int metafork_event_record(int device, void *stream, void **event) {
@@ -207,12 +251,25 @@ static inline int metafork_event_record(int device, void *stream, void **event) 
 }
 
 static inline int metafork_pinned_allocate(int, void **out, int64_t bytes) {
+    const metafork_uncaptured here;
     return metafork_taken(cudaHostAlloc(out, (size_t)bytes, cudaHostAllocDefault));
 }
-static inline void metafork_pinned_free(int, void *memory) { (void)metafork_taken(cudaFreeHost(memory)); }
+static inline void metafork_pinned_free(int, void *memory) {
+    const metafork_uncaptured here;
+    (void)metafork_taken(cudaFreeHost(memory));
+}
 static inline bool metafork_pinned_is(int, void *memory) {
+    const metafork_uncaptured here;
     unsigned flags;
     return metafork_taken(cudaHostGetFlags(&flags, memory)) == METAFORK_OK;
+}
+
+/* The stream of no number cannot be captured itself, nor be used while one is that it waits for. */
+static inline bool metafork_captured(int, void *stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t error = cudaStreamIsCapturing((cudaStream_t)stream, &status);
+    (void)metafork_taken(error);
+    return error == cudaErrorStreamCaptureImplicit || (error == cudaSuccess && status != cudaStreamCaptureStatusNone);
 }
 
 static inline int metafork_copy_begin(int, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows,
@@ -226,6 +283,7 @@ static inline int metafork_copy_begin(int, void *stream, void *to, int64_t to_st
 /* The kernel of a PTX text.  Handles of libraries belong to no context, so that one serves all devices; threads may race
  * here, and the loser unloads its copy.  A failure is not remembered. */
 static inline int metafork_load(metafork_ptx *ptx, const void **out) {
+    const metafork_uncaptured here;
 #if CUDART_VERSION >= 12080
     void *found = __atomic_load_n(&ptx->kernel, __ATOMIC_ACQUIRE);
     if (found == nullptr) {
@@ -259,6 +317,7 @@ static inline int metafork_load_now(metafork_ptx *ptx) {
 }
 
 static inline int metafork_kernel_attributes(const void *kernel, metafork_attributes *out) {
+    const metafork_uncaptured here;
     cudaFuncAttributes attributes;
     const int error = metafork_taken(cudaFuncGetAttributes(&attributes, kernel));
     if (error != METAFORK_OK) return error;
@@ -270,6 +329,7 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
 
 /* Launch a checked shape. */
 static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
+    const metafork_uncaptured here;
     cudaFuncAttributes attributes;
     cudaError_t error = cudaSuccess;
     if (shape->shared_bytes > 0) error = cudaFuncGetAttributes(&attributes, function);

@@ -787,6 +787,7 @@ static inline void metafork_pinned_free(int device, void *memory) {
 
 /* Devices are not reset here. */
 static inline bool metafork_pinned_is(int device, void *memory) { return (void)device, (void)memory, true; }
+static inline bool metafork_captured(int device, void *stream) { return (void)device, (void)stream, false; }
 
 static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,
                                       metafork_rows rows, bool to_device) {

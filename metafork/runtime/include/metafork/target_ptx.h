@@ -33,6 +33,7 @@ typedef struct metafork_ptx {
 } metafork_ptx;
 #define METAFORK_NOT_LOADED NULL, 0
 #define METAFORK_HAS_STREAMS
+#define METAFORK_HAS_NVTX
 
 typedef struct metafork_loaded {
     struct metafork_loaded *next;        /* of the same kernel, on another device */
@@ -110,6 +111,8 @@ typedef struct metafork_driver {
     int (*stream_free)(void *stream);
     int (*stream_finish)(void *stream);
     int (*stream_follow)(void *stream, void *event, unsigned flags);
+    int (*stream_captured)(void *stream, int *status);
+    int (*capture_mode)(int *mode);
     int (*event_make)(void **event, unsigned flags);
     int (*event_free)(void *event);
     int (*event_record)(void *event, void *stream);
@@ -118,7 +121,7 @@ typedef struct metafork_driver {
                   unsigned shared_bytes, void *stream, void **arguments, void **extra);
 } metafork_driver;
 
-/* Values of CUdevice_attribute, CUfunction_attribute and CUjit_option. */
+/* Values of CUdevice_attribute, CUfunction_attribute, CUjit_option and others. */
 enum {
     METAFORK_CU_MAX_THREADS_PER_BLOCK = 1,
     METAFORK_CU_MAX_BLOCK_DIM_X = 2,
@@ -137,6 +140,9 @@ enum {
     METAFORK_CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     METAFORK_CU_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
     METAFORK_CU_STREAM_NON_BLOCKING = 1,
+    METAFORK_CU_CAPTURE_NONE = 0,
+    METAFORK_CU_CAPTURE_RELAXED = 2,
+    METAFORK_CU_CAPTURE_IMPLICIT = 906,
     METAFORK_CU_EVENT_DISABLE_TIMING = 2,
     METAFORK_CU_FUNC_MAX_THREADS_PER_BLOCK = 0,
     METAFORK_CU_FUNC_SHARED_SIZE_BYTES = 1,
@@ -197,6 +203,8 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuStreamDestroy_v2", &driver->stream_free},
         {"cuStreamSynchronize", &driver->stream_finish},
         {"cuStreamWaitEvent", &driver->stream_follow},
+        {"cuStreamIsCapturing", &driver->stream_captured},
+        {"cuThreadExchangeStreamCaptureMode", &driver->capture_mode},
         {"cuEventCreate", &driver->event_make},
         {"cuEventDestroy_v2", &driver->event_free},
         {"cuEventRecord", &driver->event_record},
@@ -245,9 +253,14 @@ static inline const char *metafork_message(int error) {
 
 /* ---- contexts ---- */
 
+/* What the thread may do while streams are captured into graphs, as it was when metafork_context_enter changed it; -1: it did not. */
+static __thread int metafork_capture_mode = -1;
+
 static inline int metafork_context_leave(const metafork_driver *driver, int error) {
     void *context;
     const int popped = metafork_taken(driver->context_pop(&context));
+    if (metafork_capture_mode >= 0) (void)driver->capture_mode(&metafork_capture_mode);
+    metafork_capture_mode = -1;
     return error != METAFORK_OK ? error : popped;
 }
 
@@ -290,7 +303,9 @@ static inline bool metafork_is_device(const metafork_driver *driver, int device)
     return device >= 0 && device < driver->count && device < METAFORK_MOST_DEVICES;
 }
 
-/* Make a device's primary context the thread's; metafork_context_leave ends that. */
+/* Make a device's primary context the thread's; metafork_context_leave ends that.  In between the thread may allocate, free, load
+ * and wait although some stream of the program is being captured into a graph: nothing of that is to be in the graph, nor makes
+ * it wrong. */
 static inline int metafork_context_enter(int device, metafork_driver **out) {
     int error = metafork_driver_get(out);
     metafork_driver *const driver = *out;
@@ -300,7 +315,11 @@ static inline int metafork_context_enter(int device, metafork_driver **out) {
     if (driver->devices[device].context == NULL) error = metafork_context_retain(driver, device);
     void *const context = driver->devices[device].context;
     pthread_mutex_unlock(metafork_driver_lock());
-    return error != METAFORK_OK ? error : metafork_taken(driver->context_push(context));
+    if (error == METAFORK_OK) error = metafork_taken(driver->context_push(context));
+    if (error != METAFORK_OK) return error;
+    int mode = METAFORK_CU_CAPTURE_RELAXED;
+    metafork_capture_mode = driver->capture_mode(&mode) == 0 ? mode : -1;
+    return METAFORK_OK;
 }
 
 /* ---- what launch.h asks for ---- */
@@ -477,6 +496,16 @@ static inline bool metafork_pinned_is(int device, void *memory) {
     unsigned flags;
     const int error = metafork_context_enter(device, &driver);
     return error == METAFORK_OK && metafork_context_leave(driver, metafork_taken(driver->pinned_flags(&flags, memory))) == METAFORK_OK;
+}
+
+/* The stream of no number cannot be captured itself, nor be used while one is that it waits for. */
+static inline bool metafork_captured(int device, void *stream) {
+    metafork_driver *driver;
+    int status = METAFORK_CU_CAPTURE_NONE;
+    if (metafork_context_enter(device, &driver) != METAFORK_OK) return false;
+    const int error = driver->stream_captured(stream, &status);
+    (void)metafork_context_leave(driver, METAFORK_OK);
+    return error == METAFORK_CU_CAPTURE_IMPLICIT || (error == 0 && status != METAFORK_CU_CAPTURE_NONE);
 }
 
 static inline int metafork_copy_begin(int device, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride,

@@ -1,6 +1,7 @@
 /* The product that all interfaces launch: what they do first, threads of the host, and several devices. */
 #include "matmul.h"
 #include "metafork/host.h"
+#include "metafork/machine.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -89,6 +90,40 @@ static void run_devices(void) {
     printf("two threads %s\n", wrong[0] == NULL && wrong[1] == NULL ? "same" : "differ");
 }
 
+/* ---- a stream that is being captured: `interface captured-...`, where there are streams ---- */
+
+static void *(*begin_capture)(int blocks);
+static int (*end_capture)(void);
+__attribute__((weak)) const char *metafork_borrow(int device, void *stream, int count, void *const *memory, const long long *bytes,
+                                                  void *const *streams_of, void **hosts);
+
+/* Nothing was launched before, and memory is never looked at. */
+static void capture_launches(void) {
+    void *const stream = begin_capture(1);
+    const float *const memory = (const float *)(uintptr_t)4096;
+    int leaves = 0, error = 0;
+    for (int leaf = 1; matmul_k0_leaf_system(leaf) != NULL && error == 0; leaf++, leaves++)
+        error = matmul_k0_launch(leaf, stream, N, B, UB, S, memory, memory, (float *)(uintptr_t)4096);
+    printf("error %d, kernels %d\n", error, end_capture() - leaves);
+}
+
+/* Results of a call before are on the device alone. */
+static void capture_drop_in(int blocks) {
+    float out[N][N];
+    memcpy(out, c, sizeof c);
+    metafork_keep(out);
+    matmul(N, B, UB, S, a, b, out);
+    void *const stream = begin_capture(blocks), *memory[] = {(void *)(uintptr_t)4096}, *streams_of[] = {NULL}, *hosts[1];
+    const long long bytes[] = {16};
+    matmul(N, B, UB, S, a, b, out);
+    const char *const refused = metafork_borrow(-1, stream, 1, memory, bytes, streams_of, hosts);
+    printf("borrow: %s\n", refused != NULL ? refused : "done");
+    printf("kernels %d\n", end_capture());
+    matmul(N, B, UB, S, a, b, out);
+    metafork_drop(out);
+    puts(is_serial(out, 3) ? "same" : "differs");
+}
+
 /* ---- what all do first ---- */
 
 /* Compute the serial result, do what arguments say, and query the machine; return whether that is all.  `interface machine` is to
@@ -100,6 +135,7 @@ static int began(int argc, char **argv, metafork_machine *machine) {
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++)
             for (int k = 0; k < N; k++) serial[i][j] += a[i][k] * b[k][j];
+    if (begin_capture != NULL) return strcmp(argv[1], "captured-launches") == 0 ? capture_launches() : capture_drop_in(argv[1][9] == 'b'), 1;
     if (argc > 2) {
         rounds = atoi(argv[2]);
         devices = argc > 3 ? atoi(argv[3]) : 0;

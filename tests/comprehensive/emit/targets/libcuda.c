@@ -27,7 +27,8 @@
 
 enum { DEVICES = 4, DEPTH = 16, FUNCTIONS = 256, ALLOCATIONS = 512, PARAMETERS = 128 };
 enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_CONTEXT = 201,
-       INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, UNKNOWN = 999 };
+       INVALID_PTX = 218, INVALID_HANDLE = 400, NOT_FOUND = 500, LAUNCH_FAILED = 719, CAPTURE_UNSUPPORTED = 900,
+       CAPTURE_IMPLICIT = 906, UNKNOWN = 999 };
 
 struct context {
     int device;
@@ -66,6 +67,9 @@ static int module_count, function_count, stream_count, event_count, pinned_count
 static uint64_t next_address = UINT64_C(0x7000000000);
 static __thread struct context *stack[DEPTH];
 static __thread int depth;
+static void *captured;                      /* the stream that is being captured, in the global mode */
+static int blocking, kernels_captured;      /* whether the stream of no number waits for it */
+static __thread int mode;
 
 static void tell(const char *form, ...) {
     va_list values;
@@ -143,6 +147,10 @@ static int done(int error) {
             return done(error);                                                                                                              \
         }                                                                                                                                    \
     } while (0)
+
+/* What no thread may do while a stream is captured, nor to that stream or one that waits for it. */
+#define SAFE() CHECK(captured == NULL || mode == 2, CAPTURE_UNSUPPORTED)
+#define APART(stream) CHECK(captured == NULL || ((stream) != captured && ((stream) != NULL || !blocking)), CAPTURE_IMPLICIT)
 
 static struct context *current(void) { return depth > 0 ? stack[depth - 1] : NULL; }
 
@@ -317,6 +325,7 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *op
     char *error = NULL;
     size_t room = 0;
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     CHECK(image != NULL, INVALID_VALUE);
     CHECK(module_count < FUNCTIONS, OUT_OF_MEMORY);
@@ -355,6 +364,7 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *op
 
 int cuModuleUnload(void *module) {
     BEGIN();
+    SAFE();
     struct module *const one = module;
     CHECK(one >= modules && one < modules + module_count && one->loaded, INVALID_HANDLE);
     CHECK(one->context == current(), INVALID_CONTEXT);
@@ -401,6 +411,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
 
 int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     CHECK(bytes > 0, INVALID_VALUE);
     if (bytes > memory_left) return done(OUT_OF_MEMORY);
@@ -421,6 +432,7 @@ int cuMemAlloc_v2(uint64_t *memory, size_t bytes) {
 
 int cuMemFree_v2(uint64_t memory) {
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     for (int i = 0; i < ALLOCATIONS; i++)
         if (allocations[i].context == current() && allocations[i].address == memory) {
@@ -435,6 +447,8 @@ int cuMemFree_v2(uint64_t memory) {
 
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
     BEGIN();
+    SAFE();
+    APART(NULL);
     struct allocation *const one = holding(to, bytes);
     CHECK(one != NULL && bytes > 0, INVALID_VALUE);
     CHECK(one->context == current(), INVALID_CONTEXT);
@@ -444,6 +458,8 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes) {
 
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
     BEGIN();
+    SAFE();
+    APART(NULL);
     struct allocation *const one = holding(from, bytes);
     CHECK(one != NULL && bytes > 0, INVALID_VALUE);
     CHECK(one->context == current(), INVALID_CONTEXT);
@@ -484,6 +500,8 @@ static int is_copy(const struct rows *copy, unsigned char **data) {
 int cuMemcpy2D_v2(const struct rows *copy) {
     unsigned char *data;
     BEGIN();
+    SAFE();
+    APART(NULL);
     CHECK(is_copy(copy, &data), INVALID_VALUE);
     const int back = copy->from.kind == 2;
     for (size_t row = 0; row < copy->count; row++) {
@@ -501,6 +519,7 @@ int cuMemcpy2D_v2(const struct rows *copy) {
 int cuMemcpy2DAsync_v2(const struct rows *copy, void *stream) {
     unsigned char *data;
     BEGIN();
+    APART(stream);
     CHECK(stream != NULL, INVALID_HANDLE);
     CHECK(is_copy(copy, &data), INVALID_VALUE);
     if (copy->from.kind == 2)
@@ -512,6 +531,7 @@ int cuMemcpy2DAsync_v2(const struct rows *copy, void *stream) {
 
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
     BEGIN();
+    APART(stream);
     struct allocation *const one = holding(to, bytes);
     CHECK(one != NULL && bytes > 0 && stream != NULL, INVALID_VALUE);
     CHECK(one->context == current(), INVALID_CONTEXT);
@@ -521,6 +541,7 @@ int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stre
 
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
     BEGIN();
+    APART(stream);
     struct allocation *const one = holding(from, bytes);
     CHECK(one != NULL && bytes > 0 && stream != NULL, INVALID_VALUE);
     CHECK(one->context == current(), INVALID_CONTEXT);
@@ -530,6 +551,7 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     CHECK(flags == 0 && bytes > 0, INVALID_VALUE);
     *memory = late_pin(bytes);
@@ -546,6 +568,7 @@ int cuMemHostGetFlags(unsigned *flags, void *memory) {
 
 int cuMemFreeHost(void *memory) {
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     late_unpin(memory);
     pinned_count--;
@@ -571,16 +594,47 @@ int cuStreamDestroy_v2(void *stream) {
 
 int cuStreamSynchronize(void *stream) {
     BEGIN();
+    SAFE();
+    APART(stream);
     CHECK(current() != NULL, INVALID_CONTEXT);
     return done(stream == NULL || late_finish(stream) ? 0 : LAUNCH_FAILED);
 }
 
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags) {
     BEGIN();
+    APART(stream);
     CHECK(current() != NULL, INVALID_CONTEXT);
     CHECK(stream != NULL && event != NULL && flags == 0, INVALID_VALUE);
     late_follow(stream, event);
     return done(0);
+}
+
+int cuStreamIsCapturing(void *stream, int *status) {
+    BEGIN();
+    CHECK(current() != NULL, INVALID_CONTEXT);
+    if (stream == NULL && captured != NULL && blocking) return done(CAPTURE_IMPLICIT);
+    *status = captured != NULL && stream == captured;
+    return done(0);
+}
+
+int cuThreadExchangeStreamCaptureMode(int *other) {
+    const int own = mode;
+    mode = *other;
+    *other = own;
+    return 0;
+}
+
+/* For tests: a stream is captured, and how many kernels its graph has. */
+void *standin_begin_capture(int blocks) {
+    blocking = blocks;
+    return captured = late_make();
+}
+
+int standin_end_capture(void) {
+    if (mode != 0) tell("violation: a thread's mode has been left behind\n");
+    late_end(captured);
+    captured = NULL;
+    return kernels_captured;
 }
 
 int cuEventCreate(void **event, unsigned flags) {
@@ -602,6 +656,7 @@ int cuEventDestroy_v2(void *event) {
 
 int cuEventRecord(void *event, void *stream) {
     BEGIN();
+    APART(stream);
     CHECK(current() != NULL, INVALID_CONTEXT);
     CHECK(stream != NULL && event != NULL, INVALID_VALUE);
     late_record(event, stream);
@@ -610,6 +665,7 @@ int cuEventRecord(void *event, void *stream) {
 
 int cuEventSynchronize(void *event) {
     BEGIN();
+    SAFE();
     CHECK(current() != NULL, INVALID_CONTEXT);
     return done(late_await(event) ? 0 : LAUNCH_FAILED);
 }
@@ -669,6 +725,11 @@ int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned gr
     CHECK(block_x >= 1 && block_y >= 1 && block_z >= 1 && block_x <= 1024 && block_y <= 1024 && block_z <= 64, INVALID_VALUE);
     CHECK((uint64_t)block_x * block_y * block_z <= 1024, INVALID_VALUE);
     CHECK((int)shared_bytes <= one->dynamic_bytes, INVALID_VALUE);
+    if (stream != NULL && stream == captured) {
+        kernels_captured++;
+        return done(0);
+    }
+    APART(stream);
     const unsigned numbers[] = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes};
     struct launch *const launch = calloc(1, sizeof *launch);
     launch->function = one;

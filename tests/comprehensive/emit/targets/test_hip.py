@@ -48,6 +48,8 @@ def built(name, directory, function=None, text=None, **options):
     )
     devices = 'extern "C" int reset_device() { return hipDeviceReset(); }\n'
     devices += 'extern "C" int choose_device(int device) { return hipSetDevice(device); }\n'
+    devices += 'extern "C" void *capture(int blocks) { return hip_standin::begin_capture(blocks != 0); }\n'
+    devices += 'extern "C" int captured() { return hip_standin::end_capture(); }\n'
     (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}{devices}')
     (directory / "reference.c").write_text(reference_text(unit))
     (directory / "driver.c").write_text(driver_text(unit, driven))
@@ -105,8 +107,11 @@ class Matmul:
 INTERFACE = """
 #include "interface.h"
 int choose_device(int device);
+void *capture(int blocks);
+int captured(void);
 int main(int argc, char **argv) {
   metafork_machine machine;
+  if (argc > 1 && strncmp(argv[1], "captured", 8) == 0) begin_capture = capture, end_capture = captured;
   set_device = choose_device;
   return !began(argc, argv, &machine);
 }
@@ -163,6 +168,24 @@ def test_arrays_follow_the_threads_device(matmul, way):
     alone += ["c from", "c from"]
     assert moved[: len(alone)] == alone
     assert sorted(moved[len(alone) :]) == sorted(alone * 2)
+
+
+def test_a_launch_can_be_captured_into_a_graph(matmul):
+    """Although it is the first of the program: kernels go to the stream, and nothing else."""
+    done = run_main(matmul.directory / "interface", "captured-launches", STANDIN_SHARED="0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "error 0, kernels 0\n", "")
+
+
+CAPTURED = "a stream is being captured into a graph"
+SERIAL = f"metafork: matmul_k0: {CAPTURED}, which this function cannot be part of; the serial code runs\n"
+
+
+@pytest.mark.parametrize(("stream", "said"), [("blocking", SERIAL), ("other", "")])
+def test_a_drop_in_is_not_captured(matmul, stream, said):
+    """It runs while another stream is, without the device where it would have to wait for that one."""
+    done = run_main(matmul.directory / "interface", f"captured-{stream}", STANDIN_SHARED="0")
+    assert (done.returncode, done.stderr) == (0, said)
+    assert done.stdout == f"borrow: {CAPTURED}\nkernels 0\nsame\n"
 
 
 def test_shared_memory_that_a_kernel_has_by_itself_counts(matmul):

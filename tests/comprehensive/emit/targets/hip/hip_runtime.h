@@ -62,7 +62,7 @@ ATOMIC(atomicMin, value < old ? value : old)
 ATOMIC(atomicMax, old < value ? value : old)
 #undef ATOMIC
 
-enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100, hipErrorInvalidDevice = 101, hipErrorInvalidHandle = 400, hipErrorLaunchFailure = 719 };
+enum [[nodiscard]] hipError_t { hipSuccess = 0, hipErrorInvalidValue = 1, hipErrorOutOfMemory = 2, hipErrorInvalidDeviceFunction = 98, hipErrorNoDevice = 100, hipErrorInvalidDevice = 101, hipErrorInvalidHandle = 400, hipErrorLaunchFailure = 719, hipErrorStreamCaptureImplicit = 906 };
 enum hipMemcpyKind { hipMemcpyHostToDevice = 1, hipMemcpyDeviceToHost = 2 };
 enum hipFuncAttribute { hipFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum hipDeviceAttribute_t {
@@ -72,6 +72,8 @@ enum hipDeviceAttribute_t {
     hipDeviceAttributeMaxRegistersPerMultiprocessor, hipDeviceAttributeMaxSharedMemoryPerMultiprocessor,
     hipDeviceAttributeMaxThreadsPerMultiProcessor, hipDeviceAttributeComputeCapabilityMajor, hipDeviceAttributeComputeCapabilityMinor
 };
+enum hipStreamCaptureMode { hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal, hipStreamCaptureModeRelaxed };
+enum hipStreamCaptureStatus { hipStreamCaptureStatusNone, hipStreamCaptureStatusActive };
 typedef struct ihipStream_t *hipStream_t;
 struct hipFuncAttributes {
     size_t localSizeBytes;
@@ -171,6 +173,33 @@ inline hipError_t begun() {
     return ++calls == (size_t)failing ? hipErrorInvalidValue : hipSuccess;
 }
 
+/* The stream that is being captured, in the global mode; whether that of no number waits for it; and kernels that were captured. */
+inline hipStream_t captured;
+inline bool blocking;
+inline int kernels_captured;
+inline thread_local hipStreamCaptureMode mode = hipStreamCaptureModeGlobal;
+
+inline hipStream_t begin_capture(bool blocks) {
+    blocking = blocks;
+    return captured = (hipStream_t)late::make(current);
+}
+/* Returns how many kernels the graph has. */
+inline int end_capture() {
+    if (mode != hipStreamCaptureModeGlobal) late::violation("a thread's mode has been left behind");
+    late::end((late::Stream *)captured);
+    captured = nullptr;
+    return kernels_captured;
+}
+inline void refuse(hipStream_t stream) {
+    if (captured == nullptr) return;
+    if (stream == captured) late::violation("the stream that is captured gets what is no kernel");
+    if (stream == nullptr && blocking) late::violation("the stream that waits for the captured one is used");
+}
+/* What a graph does not see, and what a thread must not do meanwhile. */
+inline void unsafe() {
+    if (captured != nullptr && mode != hipStreamCaptureModeRelaxed) late::violation("an unsafe call while a stream is captured");
+}
+
 struct leaks {
     leaks() {
         (void)memory(); /* is there longer */
@@ -214,8 +243,21 @@ inline hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribu
     return hipSuccess;
 }
 
+inline hipError_t hipThreadExchangeStreamCaptureMode(hipStreamCaptureMode *mode) {
+    std::swap(*mode, hip_standin::mode);
+    return hipSuccess;
+}
+inline hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status) {
+    HIP_STANDIN_BEGIN();
+    const bool any = hip_standin::captured != nullptr;
+    if (stream == nullptr && any && hip_standin::blocking) return hipErrorStreamCaptureImplicit;
+    *status = any && stream == hip_standin::captured ? hipStreamCaptureStatusActive : hipStreamCaptureStatusNone;
+    return hipSuccess;
+}
+
 inline hipError_t hipMalloc(void **out, size_t bytes) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
     void *const start = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return hipErrorOutOfMemory;
     hip_standin::memory()[(char *)start] = {bytes, hip_standin::current};
@@ -225,6 +267,7 @@ inline hipError_t hipMalloc(void **out, size_t bytes) {
 
 inline hipError_t hipFree(void *start) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
     const auto found = hip_standin::memory().find((char *)start);
     if (found == hip_standin::memory().end()) return hipErrorInvalidValue;
     late::ends(start, found->second.bytes);
@@ -235,6 +278,8 @@ inline hipError_t hipFree(void *start) {
 
 inline hipError_t hipMemcpy2D(void *to, size_t to_stride, const void *from, size_t stride, size_t width, size_t rows, hipMemcpyKind kind) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
+    hip_standin::refuse(nullptr);
     const bool there = kind == hipMemcpyHostToDevice;
     const hip_standin::allocation *const one = hip_standin::holding(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width);
     if (one == nullptr || width > stride || width > to_stride) return hipErrorInvalidValue;
@@ -287,10 +332,13 @@ inline hipError_t hipStreamDestroy(hipStream_t stream) {
 /* That of no number waits for nothing here: the others are made not to wait for it. */
 inline hipError_t hipStreamSynchronize(hipStream_t stream) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
+    hip_standin::refuse(stream);
     return stream == nullptr ? hipSuccess : hip_standin::told(late::finish(hip_standin::of(stream)));
 }
 inline hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned) {
     HIP_STANDIN_BEGIN();
+    hip_standin::refuse(stream);
     late::follow(hip_standin::of(stream), event);
     return hipSuccess;
 }
@@ -302,12 +350,14 @@ inline hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
 }
 inline hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     HIP_STANDIN_BEGIN();
+    hip_standin::refuse(stream);
     if (event->device != hip_standin::of(stream)->device) return hipErrorInvalidHandle;
     late::record(event, hip_standin::of(stream));
     return hipSuccess;
 }
 inline hipError_t hipEventSynchronize(hipEvent_t event) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
     return hip_standin::told(late::await(event));
 }
 inline hipError_t hipEventDestroy(hipEvent_t event) {
@@ -317,6 +367,7 @@ inline hipError_t hipEventDestroy(hipEvent_t event) {
 }
 inline hipError_t hipHostMalloc(void **out, size_t bytes, unsigned flags) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
     if (flags != hipHostMallocDefault) return hipErrorInvalidValue;
     *out = late::pin(bytes);
     return hipSuccess;
@@ -328,12 +379,14 @@ inline hipError_t hipHostGetFlags(unsigned *flags, void *memory) {
 }
 inline hipError_t hipHostFree(void *memory) {
     HIP_STANDIN_BEGIN();
+    hip_standin::unsafe();
     late::unpin(memory);
     return hipSuccess;
 }
 inline hipError_t hipMemcpy2DAsync(void *to, size_t to_stride, const void *from, size_t stride, size_t width, size_t rows, hipMemcpyKind kind,
                                    hipStream_t stream) {
     HIP_STANDIN_BEGIN();
+    hip_standin::refuse(stream);
     const bool there = kind == hipMemcpyHostToDevice;
     const hip_standin::allocation *const one = hip_standin::holding(there ? to : from, (there ? to_stride : stride) * (rows - 1) + width);
     if (one == nullptr || width > stride || width > to_stride) return hipErrorInvalidValue;
@@ -374,6 +427,11 @@ inline hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, v
         if (!metafork_cpu::launch("a kernel", grid, block, (int64_t)shared_bytes, kernel.run)) late::violation("no memory");
         hip_standin::allow(device, false);
     };
+    if (stream != nullptr && stream == hip_standin::captured) {
+        hip_standin::kernels_captured++;
+        return hipSuccess;
+    }
+    hip_standin::refuse(stream);
     if (stream == nullptr) {
         run();
         return hipSuccess;

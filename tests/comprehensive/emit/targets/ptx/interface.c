@@ -16,6 +16,10 @@ static int choose(int device) {
 int main(int argc, char **argv) {
     metafork_machine machine;
     library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (argc > 1 && strncmp(argv[1], "captured", 8) == 0) {
+        begin_capture = (void *(*)(int))found(library, "standin_begin_capture");
+        end_capture = (int (*)(void))found(library, "standin_end_capture");
+    }
     if (argc > 1 && strcmp(argv[1], "devices") == 0) {
         ((int (*)(unsigned))found(library, "cuInit"))(0);
         for (int device = 0; device < 2; device++)

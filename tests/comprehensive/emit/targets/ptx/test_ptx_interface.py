@@ -100,6 +100,62 @@ def test_threads_of_the_host_share_what_is_loaded(matmul, driver, tmp_path, orde
     assert calls.names.count("cuDevicePrimaryCtxRetain") == 1
 
 
+def test_a_launch_can_be_captured_into_a_graph(matmul, driver, tmp_path):
+    """Although its kernel has to be loaded first."""
+    done, calls = driver.run([matmul.directory / "interface", "captured-launches"], log=tmp_path / "log")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "error 0, kernels 0\n", "")
+    assert (calls.ran, calls.violations, calls.left) == ([], [], [])
+    assert "cuModuleLoadDataEx" in calls.names
+
+
+@pytest.mark.parametrize(("stream", "ran"), [("blocking", 2), ("other", 3)])
+def test_a_drop_in_is_not_captured(matmul, driver, tmp_path, stream, ran):
+    """It runs while another stream is, without the device where it would have to wait for that one."""
+    done, calls = driver.run([matmul.directory / "interface", f"captured-{stream}"], log=tmp_path / "log")
+    assert done.stdout == "borrow: a stream is being captured into a graph\nkernels 0\nsame\n"
+    assert ("captured into a graph, which" in done.stderr) == (stream == "blocking")
+    assert (len(calls.ran), calls.violations, calls.left) == (ran, [], [])
+
+
+PROFILER = """
+#include <stdio.h>
+#include <stdlib.h>
+static void tell(const char *word, const char *name) {
+  FILE *const file = fopen(getenv("RANGES"), "a");
+  if (file == NULL) abort();
+  fprintf(file, "%s%s\\n", word, name);
+  fclose(file);
+}
+int nvtxRangePushA(const char *name) { tell("", name); return 0; }
+int nvtxRangePop(void) { tell("end", ""); return 0; }
+__attribute__((constructor)) static void opened(void) { tell("opened", ""); }
+"""
+
+
+@pytest.mark.parametrize("library", ["libnvtx3interop.so.1", "libnvToolsExt.so.1"])
+def test_ranges_for_profilers(matmul, driver, tmp_path, library):
+    """Around each copy and each launch; the library is opened where they are asked for, and need not be there."""
+    (tmp_path / "nvtx.c").write_text(PROFILER)
+    (tmp_path / "libnvtx3interop.so.1").write_text("no library")
+    (tmp_path / library).unlink(missing_ok=True)
+    succeed(["gcc", "-Wall", "-shared", "-fPIC", tmp_path / "nvtx.c", "-o", tmp_path / library])
+    variables = {"LD_LIBRARY_PATH": f"{tmp_path}:{driver.directory}", "RANGES": str(tmp_path / "ranges")}
+    command = [matmul.directory / "interface", "1", "1"]
+    done, _ = driver.run(command, log=tmp_path / "log", **variables)
+    assert (done.stdout, (tmp_path / "ranges").exists()) == ("thread 0 same\n", False)
+    done, calls = driver.run(command, log=tmp_path / "log", METAFORK_NVTX="1", METAFORK_TRACE="1", **variables)
+    leaf, variant = re.search(r"matmul_k0 leaf (\d+) .*(variant=\d+)", done.stderr).groups()
+    ranges = [f"copy {name} to device" for name in "abc"]
+    ranges += [f"matmul_k0 leaf {leaf} {variant}", "copy c from device"]
+    expected = ["opened", *(line for name in ranges for line in (name, "end"))]
+    assert (tmp_path / "ranges").read_text().splitlines() == expected
+    assert (done.stdout, calls.violations, calls.left) == ("thread 0 same\n", [], [])
+    (tmp_path / library).write_text("no library")
+    done, _ = driver.run(command, log=tmp_path / "log", METAFORK_NVTX="1", **variables)
+    assert (done.stdout, done.stderr) == ("thread 0 same\n", "")
+    assert (tmp_path / "ranges").read_text().splitlines() == expected
+
+
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="NO PTXAS: PTX is not compiled here")
 def test_the_compiler_of_nvidia_takes_the_ptx(matmul, tmp_path):
     """It is the one that the driver has, for the oldest GPU and for a newer one."""
@@ -137,6 +193,9 @@ def test_the_numbers_of_the_driver_are_those_of_its_header(tmp_path):
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER": "CU_JIT_ERROR_LOG_BUFFER",
         "METAFORK_CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES": "CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES",
         "METAFORK_CU_STREAM_NON_BLOCKING": "CU_STREAM_NON_BLOCKING",
+        "METAFORK_CU_CAPTURE_NONE": "CU_STREAM_CAPTURE_STATUS_NONE",
+        "METAFORK_CU_CAPTURE_RELAXED": "CU_STREAM_CAPTURE_MODE_RELAXED",
+        "METAFORK_CU_CAPTURE_IMPLICIT": "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
         "METAFORK_CU_EVENT_DISABLE_TIMING": "CU_EVENT_DISABLE_TIMING",
         "METAFORK_CU_HOST": "CU_MEMORYTYPE_HOST",
         "METAFORK_CU_DEVICE": "CU_MEMORYTYPE_DEVICE",
