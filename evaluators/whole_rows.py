@@ -18,7 +18,7 @@ from metafork.ir.program import Version
 class WholeRows(Struct, frozen=True):
     """Iterations of the coarsened thread loop over those of whole groups: 1 where every thread has all of its rows.
 
-    A ratio; strategies ask for it (``floors``), it takes no part in other ways.
+    A ratio; variants need it (``Need``), it takes no part in other ways.
     """
 
     name: str = "whole_rows"

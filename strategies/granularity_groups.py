@@ -32,13 +32,13 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.values.loop_ranges import LoopKind
-from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import Program, Version
 from metafork.transform.directive import Refused
 from metafork.transform.schedule import applied
 from metafork.transform.tile import Tail, Tile
 from strategies.granularity import Step, reduced_once
 from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from strategies.threads.needs import not_untouched
 
 MOST_LOOPS = 2
 """Granularity loops that are taken: rows and columns of a thread's results."""
@@ -58,14 +58,9 @@ class GranularityGroups(Strategy, frozen=True):
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose blocks take groups of iterations, or why there is none."""
-        program, mapping = version.program, version.program.mapping
-        if version.ir_strategies:
-            return NotApplied("registers are short: the leaf is PTX")
-        if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
-            return NotApplied("a thread runs several iterations together already")
-        hidden = shadowed_name(program)
-        if hidden is not None:
-            return NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
+        program = version.program
+        if (split := not_untouched(version)) is not None:
+            return split
         try:
             if not _kept_in_global_memory(block_memory(program, analyses)):
                 return NotApplied("no element that a thread updates across a block-level loop lacks a register")

@@ -1,8 +1,23 @@
-"""What several strategies need for their variants to pay."""
+"""What several strategies ask of a version before they change what its threads run, and of their variants to pay."""
 
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
+from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import Version
-from strategies.strategy import Need
+from strategies.strategy import Need, NotApplied
 
 FULL_WARP: Need[Version] = Need(THREADS_PER_BLOCK, "warp_size")
 """Fewer threads than a warp leave lanes of it idle, whatever each of the others does."""
+
+PTX = NotApplied("registers are short: the leaf is PTX")
+SEVERAL = NotApplied("a thread runs several iterations together already")
+
+
+def not_untouched(version: Version) -> NotApplied | None:
+    """Say why the loops of a version cannot be split any more: something runs several iterations, or hides a name."""
+    mapping = version.program.mapping
+    if version.ir_strategies:
+        return PTX
+    if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
+        return SEVERAL
+    hidden = shadowed_name(version.program)
+    return None if hidden is None else NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])

@@ -52,8 +52,8 @@ from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
-from strategies.threads.needs import FULL_WARP
-from strategies.threads.sharing import MANY, iterations, loads_per_result, rows_that_share, saved_loads
+from strategies.threads.needs import FULL_WARP, PTX, SEVERAL
+from strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
@@ -84,9 +84,9 @@ class RegisterTile(Strategy, frozen=True):
         """Return the version with fewer threads that do more, or why there is none."""
         program = version.program
         if version.ir_strategies:
-            return NotApplied("registers are short: the leaf is PTX")
+            return PTX
         if program.mapping.several_results or program.mapping.striding is not None:
-            return NotApplied("a thread runs several iterations of thread loops already")
+            return SEVERAL
         try:
             memory = block_memory(program, analyses)
         except UnknownSizeError as reason:
@@ -186,7 +186,7 @@ def _columns(tiled: _Tiled) -> _Shape | str:
         return "innermost thread loops do not all count int"
     if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
         return "neighbouring iterations of the innermost thread loop share no loads"
-    loop = rows_that_share(program, memory)
+    loop = next(iter(loops_that_share(program, memory)), None)
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
@@ -210,13 +210,9 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     program, memory = tiled.program, tiled.memory
     if tiled.keeps:
         return KEEPS
-    saved = {
-        loop: saved_loads(program, memory, loop) for loop in range(len(program.grid)) if is_coarsenable(program, loop)
-    }
-    sharing = sorted((loop for loop in saved if saved[loop]), key=lambda loop: -saved[loop])
-    if len(sharing) < 2:
+    first, second, *_ = (*loops_that_share(program, memory), None, None)
+    if first is None or second is None:
         return "no two thread loops but the innermost share loads in neighbouring iterations"
-    first, second = sharing[:2]
     planes, rows = (min(count, iterations(program, loop)) for count, loop in zip(PLANES, (first, second), strict=True))
     alone = loads_per_result(program, memory, {first: planes})
     together = loads_per_result(program, memory, {first: planes, second: rows})
@@ -238,7 +234,7 @@ def _rows(tiled: _Tiled) -> _Shape | str:
     tiles = any(path.windows for path in memory.paths)
     if not tiles and tiled.keeps:
         return "a thread keeps elements in registers across a block-level loop, and no tile is shared"
-    best = rows_that_share(program, memory, in_loops=tiles)
+    best = next(iter(loops_that_share(program, memory, in_loops=tiles)), None)
     if best is None:
         where = " in a loop of a thread" if tiles else ""
         return f"neighbouring iterations of thread loops but the innermost share no loads{where}"

@@ -21,8 +21,8 @@ MANY = 1 << 30
 Indices = tuple[Polynomial | None, ...]
 
 
-def rows_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = False) -> int | None:
-    """Return the outer thread loop whose iterations share the most loads; ``None`` where those of none do.
+def loops_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = False) -> list[int]:
+    """Return the outer thread loops whose neighbouring iterations share loads, those first that share the most.
 
     ``in_loops``: loads in a serial loop of a thread alone.
     """
@@ -31,8 +31,7 @@ def rows_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = F
         for loop in range(len(program.grid))
         if is_coarsenable(program, loop)
     }
-    best = max(saved, key=lambda loop: saved[loop], default=None)
-    return best if best is not None and saved[best] else None
+    return sorted((loop for loop in saved if saved[loop]), key=lambda loop: -saved[loop])
 
 
 def saved_loads(program: Program, memory: BlockMemory, loop: int, *, in_loops: bool = False) -> int:

@@ -48,7 +48,6 @@ from metafork.analysis.references import Reference, breaks
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import (
     Array,
     Assign,
@@ -88,7 +87,7 @@ from metafork.ir.rewriting import (
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
-from strategies.threads.needs import FULL_WARP
+from strategies.threads.needs import FULL_WARP, not_untouched
 
 Body = tuple[Stmt, ...]
 INT = ScalarType.INT
@@ -110,14 +109,9 @@ class StripMining(Strategy, frozen=True):
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose blocks walk in strips, or why there is none."""
-        program, mapping = version.program, version.program.mapping
-        if version.ir_strategies:
-            return NotApplied("registers are short: the leaf is PTX")
-        if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
-            return NotApplied("a thread runs several iterations together already")
-        hidden = shadowed_name(program)
-        if hidden is not None:
-            return NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
+        program = version.program
+        if (split := not_untouched(version)) is not None:
+            return split
         match program.body:
             case (*scalars, Phase() as phase) if all(isinstance(one, Declare) for one in scalars):
                 pass
@@ -130,7 +124,7 @@ class StripMining(Strategy, frozen=True):
             last, nest, common = step
             if any(program.array(name).whole for name in common):
                 return NotApplied("structures of several types stay in global memory")
-            if already := set(common) & set(mapping.cached):
+            if already := set(common) & set(program.mapping.cached):
                 return NotApplied(f"{min(already)} goes through shared memory already")
             found.setdefault(nest.view.variable.name, {}).update(common)
             loops.append(nest.loop)

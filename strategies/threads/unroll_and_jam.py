@@ -9,11 +9,9 @@
       c[p][w] = t;                               }
     }                                            ...
 
-``metafork.lowering.jam`` does it and says what is proved.  Loops in which loops inside load what does
-not depend on them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the
-program's mapping.  It spends registers to save loads: a leaf that it applies to is split in two, with it where the
-registers that it takes are there, and without.  Instances for values of parameters have it always, since they run only
-where they fit as compiled.
+``metafork.lowering.jam`` does it and says what is proved.  Loops in which loops inside load what does not depend on
+them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the program's mapping.
+It spends registers to save loads, and makes a variant of its leaf for where they are there.
 """
 
 from __future__ import annotations
@@ -26,6 +24,7 @@ from metafork.ir.kernel import Space
 from metafork.ir.program import For, Program, Version, walk_statements
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from strategies.threads.needs import PTX
 
 
 class UnrollAndJam(Strategy, frozen=True):
@@ -44,7 +43,7 @@ class UnrollAndJam(Strategy, frozen=True):
         """Return the version with jammed loops, or that there is none to jam."""
         program = version.program
         if version.ir_strategies:
-            return NotApplied("registers are short: the leaf is PTX")
+            return PTX
         if program.mapping.jammed is not None:
             return NotApplied("loops run several iterations together already")
         tiled = program.mapped(jammed=self.most)

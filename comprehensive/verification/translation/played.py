@@ -8,6 +8,7 @@ walked backwards: a program that keeps the promise of its ``meta_for``s gives th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import product
 
@@ -131,7 +132,7 @@ class ContinueError(Exception):
     """A ``continue`` on its way to its loop."""
 
 
-class Player:
+class Player(ABC):
     """Statements and expressions at a point; what stands for memory is for programs and kernels to say."""
 
     def __init__(self, terms: Terms, most: int) -> None:
@@ -238,11 +239,11 @@ class Player:
             return converted(value, to)
         return value if from_ is to else self._terms.cast(from_, to, value)
 
-    def _read(self, element: Element) -> Value:
-        raise NotImplementedError
+    @abstractmethod
+    def _read(self, element: Element) -> Value: ...
 
-    def _write(self, element: Element, value: Value) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _write(self, element: Element, value: Value) -> None: ...
 
     def _eval(self, expr: Expr) -> Value:
         if isinstance(expr, Var):  # most are these or operations, of which verification plays millions

@@ -24,6 +24,7 @@ from comprehensive.verification.translation.played import (
     Value,
     initial,
 )
+from metafork.analysis.analyses import WARP_SIZE
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, Kernel, Memory, Space
 from metafork.ir.polynomial_code import LONG
@@ -45,7 +46,6 @@ from metafork.ir.program import (
     walk_statements,
 )
 
-WARP = 32
 MOST_KERNEL_STEPS = 120_000
 """Statements that all threads run at one point."""
 
@@ -181,7 +181,7 @@ class _KernelPlayer(Player):
         ]
         for place, thread in enumerate(threads):
             thread.code = self._walk(self._kernel.body)
-            thread.warp = threads[place - place % WARP : place - place % WARP + WARP]
+            thread.warp = threads[place // WARP_SIZE * WARP_SIZE :][:WARP_SIZE]
         left = threads[::-1] if self._manner.backward else threads
         while left:
             for thread in left:
@@ -197,7 +197,10 @@ class _KernelPlayer(Player):
         thread.values, thread.done = self._values, thread.waits is None
 
     def _meet(self, threads: Sequence[_Thread]) -> bool:
-        """Let those go on that all they wait for have come to; say whether there are any."""
+        """Let those go on that all they wait for have come to; say whether there are any.
+
+        ``threads`` are those that have not ended: as on the device, nobody waits for others.
+        """
         first = threads[0].waits
         if isinstance(first, Barrier) and all(one.waits is first for one in threads):
             for one in threads:
@@ -307,12 +310,14 @@ class _KernelPlayer(Player):
         first, lanes = (place, 1) if part is None else (place - part.place, part.lanes)
         if first < 0 or first + lanes > extent:
             raise OutsideError(f"{element.array}[{place}] lies outside of its {extent} elements")
-        if first % lanes or (part is not None and memory.space is Space.GLOBAL and not self._manner.aligned):
+        size = element.type.size
+        begins = memory.space is not Space.GLOBAL or part is None or self._manner.aligned
+        if not begins or (offset + first * size) % (lanes * size):
             raise OutsideError(f"{lanes} elements from {element.array}[{first}] on are no aligned vector")
         match memory.space:
             case Space.SHARED:
-                byte = offset + place * element.type.size
-                if byte % element.type.size or byte + element.type.size > self._shared_bytes:
+                byte = offset + place * size
+                if byte + size > self._shared_bytes:
                     raise OutsideError(f"{element.array}[{place}] lies outside of the block's shared memory")
                 return self._shared, (SHARED, (byte,))
             case Space.PRIVATE:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from random import Random
 
@@ -73,8 +74,8 @@ MORE = 3
 """How many times as many points are tried at most to have every statement of a kernel run."""
 MOST_TOGETHER = 1_000_000
 """Statements played after which half of the points are enough."""
-LARGEST_TILE = 8
-"""The largest factor of tiles that shapes and points follow."""
+LARGEST_PROVED, LARGEST_PLAYED = 8, 16
+"""The largest factors of tiles that shapes of proofs and points follow."""
 OPERATIONS = 40_000_000
 """What isl may do for one shape, in its own units."""
 OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
@@ -83,15 +84,15 @@ OUT_OF_OPERATIONS = "isl gave up at its limit of operations"
 class Validation(Struct, frozen=True):
     """The verdict, and in one sentence for what it holds or why it is open.
 
-    ``points`` are those at which everything was played, ``shapes`` those with a proof; ``missed`` is how many
-    statements of the kernel ran at no point.
+    ``points`` are those at which both programs gave the same terms, ``kernel_points`` those at which the kernel did so
+    too; ``shapes`` are those with a proof.
     """
 
     verdict: Verdict
     detail: str
     points: int = 0
+    kernel_points: int = 0
     shapes: tuple[Mapping[str, int], ...] = ()
-    missed: int = 0
 
 
 def validate(
@@ -109,22 +110,21 @@ def validate(
     """
     deadline = time.monotonic() + seconds
     factors = _factors(leaf) - _factors(source)
-    played, refutation, missed = _played(source, leaf, kernel, points, deadline, factors | leaf.mapping.factors)
-    if refutation:
-        return Validation(Verdict.NO, refutation, played)
+    try:
+        tested = _played(source, leaf, kernel, points, deadline, factors | leaf.mapping.factors)
+    except _RefutedError as refuted:
+        return Validation(Verdict.NO, str(refuted))
     proved, reason = _proved(source, leaf, shapes, deadline, factors)
-    tested = f"tested with terms at {played} points" if played else ""
-    if kernel is not None and played:
-        tested += ", the kernel too" + (f" ({missed} of its statements ran at none)" if missed else "")
     if reason:
-        detail = f"{tested}, not proved: {reason}" if tested else f"not proved: {reason}"
-        return Validation(Verdict.UNKNOWN, detail, played, proved, missed)
+        detail = ", ".join(filter(None, (str(tested), f"not proved: {reason}")))
+        return Validation(Verdict.UNKNOWN, detail, tested.points, tested.kernel_points, proved)
     fixed_names = _shape_parameters(source)
     others = [p.name for p in source.parameters if p.name not in fixed_names]
     which = "; ".join(_shown(fixed) for fixed in proved if fixed)
     every = f"all {', '.join(others)}" if others else ""
     what = " and ".join(part for part in (which, every) if part) or "all inputs"
-    return Validation(Verdict.YES, "; ".join(filter(None, (f"proved for {what}", tested))), played, proved, missed)
+    detail = "; ".join(filter(None, (f"proved for {what}", str(tested))))
+    return Validation(Verdict.YES, detail, tested.points, tested.kernel_points, proved)
 
 
 def _proved(
@@ -230,16 +230,16 @@ def _shapes(names: Sequence[str], factors: Collection[int] = ()) -> Iterator[dic
     second = {name: 3 - number % 2 for number, name in enumerate(names)}
     others = [{name: random.randint(1, 4) for name in names} for _ in range(20)]
     known: list[dict[str, int]] = []
-    for shape in (*_in_tiles(names, factors), first, second, dict.fromkeys(names, 1), *others):
+    for shape in (*_in_tiles(names, factors, LARGEST_PROVED), first, second, dict.fromkeys(names, 1), *others):
         if shape not in known:
             known.append(shape)
             yield shape
 
 
-def _in_tiles(names: Sequence[str], factors: Collection[int]) -> list[dict[str, int]]:
+def _in_tiles(names: Sequence[str], factors: Collection[int], largest: int) -> list[dict[str, int]]:
     """Return shapes of which tiles are full and leave one over, or all but one, and those that tiles fill."""
     found: list[dict[str, int]] = []
-    for factor in sorted(factor for factor in factors if 1 < factor <= LARGEST_TILE):
+    for factor in sorted(factor for factor in factors if 1 < factor <= largest):
         found.append({name: (factor + 1, 2 * factor - 1)[number % 2] for number, name in enumerate(names)})
         found.append({name: (2 * factor - 1, factor + 1)[number % 2] for number, name in enumerate(names)})
         found.append({name: factor * (1 + number % 2) for number, name in enumerate(names)})
@@ -249,57 +249,86 @@ def _in_tiles(names: Sequence[str], factors: Collection[int]) -> list[dict[str, 
 # --- played with terms ------------------------------------------------------------------------------------------
 
 
+class _Tested(Struct):
+    """At how many points all gave the same terms, of the program and of the kernel.
+
+    ``left`` are the statements of the kernel, by ``id``, that ran at no point.
+    """
+
+    left: set[int]
+    points: int = 0
+    kernel_points: int = 0
+
+    def __str__(self) -> str:
+        """Return what is said of it; empty where nothing was played."""
+        if not self.points:
+            return ""
+        words = f"tested with terms at {self.points} points"
+        if self.kernel_points:
+            words += f", the kernel at {self.kernel_points}"
+            words += f" ({len(self.left)} of its statements ran at none)" if self.left else ""
+        return words
+
+
 def _played(
     source: Program, leaf: Program, kernel: Kernel | None, wanted: int, deadline: float, factors: Collection[int]
-) -> tuple[int, str, int]:
-    """Return at how many points all gave the same terms, and a refutation where there is one.
+) -> _Tested:
+    """Play the leaf's program and its kernel at so many points.  Raises ``_RefutedError``.
 
-    More points than ``wanted`` are tried as long as there are statements of the kernel that did not run at any; those
-    are left out at which none of these runs.  The last number says how many there are in the end.
+    The kernel is played at more of them as long as some of its statements have run at none, in all manners where one of
+    these runs.
     """
-    done, terms = 0, Terms()
-    left = set() if kernel is None else statements_of(kernel)
+    terms, tested = Terms(), _Tested(set() if kernel is None else statements_of(kernel))
     for tried, point in enumerate(_points(source, wanted, factors)):
-        enough = done >= wanted and not (left and tried < MORE * wanted)
-        if enough or (2 * done >= wanted and terms.steps > MOST_TOGETHER) or time.monotonic() > deadline:
+        more = tested.points >= wanted
+        enough = more and not (tested.left and tried < MORE * wanted)
+        late = 2 * tested.points >= wanted and terms.steps > MOST_TOGETHER
+        if enough or late or time.monotonic() > deadline:
             break
         try:
             expected = play(source, point, terms)
         except (CannotPlayError, OutsideError):
             continue  # the source says nothing here that the leaf could fail to say
-        before = len(left)
-        for how, one in _ways(leaf, kernel, point, terms, left):
-            try:
-                found = one()
-            except OutsideError as error:
-                return done, f"refuted at {_shown(point)}: {error}{how}", len(left)
-            except CannotPlayError:
-                break
-            cell = next((cell for cell in sorted({*expected, *found}) if _differ(expected, found, cell, terms)), None)
-            if cell is not None:
-                element = cell[0] + "".join(f"[{index}]" for index in cell[1])
-                return done, f"refuted at {_shown(point)}: {element} is computed from other values{how}", len(left)
-            if done >= wanted and len(left) == before:
-                break
-        else:
-            done += bool(expected)  # where nothing runs, nothing is tested
-    return done, "", len(left)
+        with suppress(CannotPlayError):
+            for backward in () if more else (False, True):
+                how = ", blocks and threads backwards" if backward else ""
+                _compare(expected, partial(play, leaf, point, terms, backward=backward), point, how, terms)
+            tested.points += bool(expected and not more)  # where nothing runs, nothing is tested
+            if kernel is None:
+                continue
+            before = len(tested.left)
+            for manner in manners_of(kernel):
+                how = f", by the kernel{manner}"
+                one = partial(play_kernel, kernel, leaf, point, terms, manner, tested.left)
+                _compare(expected, one, point, how, terms)
+                if more and len(tested.left) == before:
+                    break
+            else:
+                tested.kernel_points += bool(expected)
+    return tested
 
 
-def _differ(expected: Mapping[Cell, Value], found: Mapping[Cell, Value], cell: Cell, terms: Terms) -> bool:
-    before = initial(terms, cell)
-    return expected.get(cell, before) != found.get(cell, before)
+def _compare(
+    expected: Mapping[Cell, Value],
+    one: Callable[[], dict[Cell, Value]],
+    point: Mapping[str, int],
+    how: str,
+    terms: Terms,
+) -> None:
+    """Play something that has to leave what is expected.  Raises ``_RefutedError`` and ``CannotPlayError``."""
+    try:
+        found = one()
+    except OutsideError as error:
+        raise _RefutedError(f"refuted at {_shown(point)}: {error}{how}") from error
+    for cell in sorted({*expected, *found}):
+        before = initial(terms, cell)
+        if expected.get(cell, before) != found.get(cell, before):
+            element = cell[0] + "".join(f"[{index}]" for index in cell[1])
+            raise _RefutedError(f"refuted at {_shown(point)}: {element} is computed from other values{how}")
 
 
-def _ways(
-    leaf: Program, kernel: Kernel | None, point: Mapping[str, int], terms: Terms, left: set[int]
-) -> Iterator[tuple[str, Callable[[], dict[Cell, Value]]]]:
-    """Yield the ways in which a leaf and its kernel may run; statements that run in the kernel go from ``left``."""
-    if kernel is not None:
-        for manner in manners_of(kernel):
-            yield f", by the kernel{manner}", partial(play_kernel, kernel, leaf, point, terms, manner, left)
-    yield "", lambda: play(leaf, point, terms)
-    yield ", blocks and threads backwards", lambda: play(leaf, point, terms, backward=True)
+class _RefutedError(Exception):
+    """A leaf computes something else; the message names a point and an element."""
 
 
 def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
@@ -310,9 +339,9 @@ def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
     blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
-    tiles = _in_tiles(sorted(blocks), factors)
+    tiles = _in_tiles(sorted(blocks), factors, LARGEST_PLAYED)
     most = max([4, *(size for shape in tiles for size in shape.values())])
-    largest = max((factor for factor in factors if factor <= LARGEST_TILE), default=1)
+    largest = max((factor for factor in factors if factor <= LARGEST_PLAYED), default=1)
     random = Random(2)
     found: list[dict[str, int]] = []
     for attempt in range(400 * wanted):

@@ -5,28 +5,28 @@ import random
 import re
 import shutil
 import subprocess
-import warnings
 from fractions import Fraction
-from html import unescape
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 import metafork
-from comprehensive.leaf_files import LeafTexts
 from comprehensive.options import machine_values
 from comprehensive.tree import page
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree
+from comprehensive.tree.document import TreeDocument
 from comprehensive.tree.selection import MissingValueError, machine_point, select, without_unasked
-from evaluators.counter import CounterValue
-from metafork.algebra.polynomial import ONE, Polynomial, at_most, equal, less_than
-from metafork.algebra.symbols import DerivedSymbol
-from metafork.runtime.machine import PRESETS
+from tests.comprehensive.tree.pages import (
+    EXAMPLES,
+    HOSTILE,
+    PROTOTYPES,
+    QUICK,
+    hostile_page,
+    made,
+    page_of,
+    skip_loudly,
+    tree_of,
+)
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
-QUICK = {"counters": ["threads_per_block", "shared_memory"], "strategies": ["granularity", "caching"]}
 OPAQUE = """\
 void masked(int n, int B, float a[n])
 {
@@ -46,20 +46,6 @@ void twice(int n, int B, float a[n])
   }
 }
 """
-PROTOTYPES = """\
-void f(int constructor, int __proto__, int toString, float a[constructor])
-{
-  int valueOf = constructor / (__proto__ * toString);
-  meta_schedule cache(a) {
-    meta_for (int i = 0; i < valueOf; i++)
-      meta_for (int j = 0; j < __proto__; j++)
-        for (int k = 0; k < toString; k++) {
-          int p = (i * toString + k) * __proto__ + j;
-          a[p] = a[p] * 2;
-        }
-  }
-}
-"""
 HARNESS = """
 const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const answers = asked.points.map(([index, point]) => {
@@ -72,15 +58,6 @@ console.log(JSON.stringify(answers));
 LARGE = [2**31, 2**53 + 1, 2**63 - 1, 10**30]
 
 
-def page_of(result):
-    return page.html(result.document, result.schedules, LeafTexts(result.analyses).sources(result))
-
-
-def skip_loudly(reason):
-    warnings.warn(reason, stacklevel=2)  # the summary of warnings has it, whatever pytest says of skips
-    pytest.skip(reason)
-
-
 def part(text, name):
     return re.search(rf'<script [^>]*id="{name}">(.*?)</script>', text, re.DOTALL)[1]
 
@@ -90,9 +67,7 @@ def run_node(script, given):
     node = shutil.which("node")
     if node is None:
         skip_loudly("there is no node: the JavaScript of report.html is NOT tested")
-    completed = subprocess.run(
-        [node, "-e", script], input=json.dumps(given), capture_output=True, text=True, timeout=120
-    )
+    completed = subprocess.run([node, "-e", script], input=json.dumps(given), capture_output=True, text=True)
     assert completed.returncode == 0, completed.stderr
     return json.loads(completed.stdout)
 
@@ -346,67 +321,6 @@ def test_the_page_names_the_variant_that_select_names():
     }
 
 
-def symbol(name):
-    return Polynomial.symbol(name)
-
-
-def made(name="made", **changes):
-    """A schedule with all kinds of derived symbols, fractions, an equation, a quotient, and a region without a leaf."""
-    x, y, low, high = map(symbol, ("x", "y", "low", "high"))
-    half = Polynomial({(("x", 3),): Fraction(1, 2), (("x", 1), ("y", 2)): Fraction(-2, 3)})
-    root = Node(
-        "cost",
-        CounterValue(x * y, y + 1),
-        less_than(half, symbol("P") * (y + 1)),
-        Node("cost", CounterValue(x), equal(low, high), LeafReference(1), "other", LeafReference(2)),
-        None,
-        NoLeaf("too much", (at_most(1, x),)),
-    )
-    counters = {"cost": CounterValue(x * y + Fraction(1, 3), y + 1)}
-    fields = {
-        "name": name,
-        "function": "made",
-        "line": 1,
-        "data": ("x",),
-        "program": ("y",),
-        "machine": ("P",),
-        "fields": {"P": "cost"},
-        "derived": (
-            DerivedSymbol("low", "floor", (x * x, y - 3)),
-            DerivedSymbol("up", "ceiling", (x - y * y, Polynomial.constant(4))),
-            DerivedSymbol("high", "maximum", (symbol("up"), x - 5, low)),
-            DerivedSymbol("least", "minimum", (x, y, symbol("up"))),
-        ),
-        "start": (at_most(symbol("least"), symbol("up") + 7),),
-        "counters": (CounterInfo("cost", "performance", "P", True, Fraction(1, 4)),),
-        "strategies": ("other",),
-        "root": root,
-        "leaves": (
-            LeafDocument(
-                1,
-                ((equal(low, high),), (at_most(x, 9), at_most(ONE, y))),
-                (),
-                (VariantDocument(1, "k1_v1", limits=(at_most(half, y),)), VariantDocument(2, "k1", (), None, counters)),
-            ),
-            LeafDocument(
-                2,
-                ((less_than(high, low), at_most(y, 2)), (at_most(x, 3),)),
-                (),
-                (VariantDocument(1, "k2", ("other",), None, counters),),
-            ),
-        ),
-        "fixed": {"W": Fraction(1, 3)},
-    }
-    return ScheduleDocument(**(fields | changes))
-
-
-def tree_of(schedule, notes=()):
-    """The part of a tree that the page reads beside the document."""
-    tree = object.__new__(ScheduleTree)
-    object.__setattr__(tree, "notes", notes)
-    return tree
-
-
 def test_every_kind_of_number():
     schedule = made()
     text = page.html(TreeDocument("made.mf", (schedule,)), [tree_of(schedule)], {})
@@ -428,15 +342,6 @@ class Elements(HTMLParser):
         self.tags.append((tag, dict(attributes)))
 
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(1)><!--<script>&\u2028'\""
-
-
-def hostile_page():
-    schedule = made(HOSTILE, function=HOSTILE, strategies=(HOSTILE,))
-    sources = {kernel: page.LeafSource(HOSTILE, HOSTILE) for kernel in ("k1", "k2")}
-    return page.html(TreeDocument(HOSTILE, (schedule,)), [tree_of(schedule, ((HOSTILE, HOSTILE),))], sources)
-
-
 def test_texts_of_the_input_are_texts():
     text = hostile_page()
     elements = Elements()
@@ -455,145 +360,3 @@ def test_nothing_comes_from_outside():
     text = page_of(metafork.optimize(EXAMPLES / "smooth.mf", order="paper", **QUICK))
     assert "default-src &#x27;none&#x27;" in text
     assert not re.search(r"https?:|//[a-z]+\.|@import|url\(|<link|\bsrc=|fetch\(|XMLHttpRequest", text)
-
-
-EXERCISE = """
-const field = (name, text) => {
-  view.fields.get(name).text.value = text;
-  view.fields.get(name).text.dispatchEvent(new Event("input"));
-};
-const lit = () => [...view.tree.querySelectorAll("button.leaf.taken b")].map((one) => one.textContent).join("+");
-const said = [];
-for (const [name, text] of POINT) field(name, text);
-said.push(lit());
-field("Z", "x");
-said.push(lit(), view.verdict.textContent, view.chart.element.hidden);
-field("Z", "300");
-said.push(lit(), view.tree.querySelector("summary .numbers").textContent, view.gpu.value);
-view.gpu.value = "H100";
-view.gpu.dispatchEvent(new Event("change"));
-said.push(view.fields.get("Z").text.value, decodeURI(location.hash));
-const slider = view.fields.get("s").slider;
-slider.value = 8;
-slider.dispatchEvent(new Event("input"));
-said.push(view.fields.get("s").text.value, lit());
-view.search.value = "leaf 2";
-view.search.dispatchEvent(new Event("input"));
-const seen = [...view.tree.querySelectorAll("button.leaf")].filter((one) => one.offsetParent);
-said.push(seen.map((one) => one.textContent));
-view.search.value = "";
-view.search.dispatchEvent(new Event("input"));
-view.tree.querySelectorAll("button.leaf")[0].click();
-said.push(view.leaf.querySelectorAll("pre").length, view.leaf.querySelector("h3").textContent);
-view.leaf.querySelector("h3 button").click();
-said.push(lit(), view.gpu.value, view.fields.get("s").text.value);
-const source = view.leaf.querySelector(".variant details");
-source.addEventListener("toggle", () => {
-  said.push(source.querySelectorAll("pre").length, source.querySelector(".keyword").textContent);
-  document.title = JSON.stringify(said);
-});
-source.open = true;
-"""
-
-
-def in_browser(text, tmp_path, fragment=""):
-    """Return the title of a page after its scripts have run."""
-    browser = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
-    if browser is None:
-        skip_loudly("there is no Chromium: the view of report.html is NOT tested")
-    (tmp_path / "page.html").write_text(text, encoding="utf-8")
-    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    options += ["--virtual-time-budget=10000"]  # events that scripts wait for still come
-    command = [browser, *options, "--dump-dom", (tmp_path / "page.html").as_uri() + fragment]
-    completed = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    title = re.search(r"<title>(.*?)</title>", completed.stdout, re.DOTALL)[1]
-    return unescape(title), completed.stdout
-
-
-def test_the_fields_light_up_the_leaf(tmp_path):
-    result = metafork.optimize(
-        EXAMPLES / "smooth.mf", counters=["shared_memory"], strategies=["granularity", "caching"], order="paper"
-    )
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
-    point = [["s", "256"], ["B", "256"], ["Z", "100000"]]
-    text = text.replace("</body>", f"<script>const POINT = {json.dumps(point)};{EXERCISE}</script></body>")
-    title, _ = in_browser(text, tmp_path)
-    words = str(PRESETS["sm_90"].shared_words)
-    assert json.loads(title) == [
-        "leaf 1",
-        *("", "No number is given for Z.", True),
-        *("leaf 2", "65538 > 300", ""),
-        *(words, "#/smooth_k0/H100/2/s/B?s=256&B=256"),
-        *("256", "leaf 2"),
-        ["leaf 2 x in shared memory, s joined the grid"],
-        *(0, "leaf 1: x in shared memory go there"),
-        *("leaf 1", "H100", "128"),
-        *(2, "meta_schedule"),
-    ]
-
-
-def test_names_of_c_are_no_names_of_javascript(tmp_path):
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(metafork.optimize(PROTOTYPES, order="paper", **QUICK)))
-    exercise = "document.title = [...view.fields].map(([name, field]) => name + '=' + field.text.value).join(' ');"
-    title, dom = in_browser(text.replace("</body>", f"<script>{exercise}</script></body>"), tmp_path)
-    assert "__proto__=64 toString=64" in title
-    assert "is chosen" in dom
-
-
-STEPS = """
-const said = [];
-const say = () => said.push([view.schedule.name, view.gpu.value, view.shown, message.textContent]);
-const next = () => new Promise((done) => window.addEventListener("hashchange", () => setTimeout(done), { once: true }));
-const cell = (name) => [...view.chart.table.querySelectorAll("button")].find((one) => one.title.startsWith(name));
-const numbers = () => ["__proto__", "toString"].map((name) => view.fields.get(name).text.value);
-const steps = async () => {
-  say();
-  cell("__proto__ = 4, toString = 2").click();
-  const current = cell("__proto__ = 4, toString = 2");
-  said.push([...numbers(), current.ariaCurrent, current.tabIndex]);
-  await next();
-  location.hash = "#/NAME/RTX%209999";
-  await next();
-  say();
-  history.back();
-  await next();
-  said.push(numbers());
-  history.back();
-  await next();
-  say();
-  cell("__proto__ = 4, toString = 2").focus();
-  document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
-  said.push(document.activeElement.title.split(":")[0]);
-  location.hash = "#/NAME?Z=300";
-  await next();
-  said.push([view.gpu.value, view.fields.get("Z").text.value]);
-  document.title = JSON.stringify(said);
-};
-// Steps before a page is loaded are none of the browser's history.
-window.addEventListener("load", () => setTimeout(() => steps().catch((error) => (document.title = error.stack))));
-"""
-
-
-def test_steps_are_in_the_address(tmp_path):
-    result = metafork.optimize(PROTOTYPES, order="paper", **QUICK)
-    name = result.document.schedules[0].name
-    text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
-    text = text.replace("</body>", f"<script>{STEPS.replace('NAME', name)}</script></body>")
-    title, _ = in_browser(text, tmp_path, f"#/{name}/RTX%204090/1?toString=8")
-    assert json.loads(title) == [
-        [name, "RTX 4090", 1, ""],
-        ["4", "2", "true", 0],
-        [name, "RTX 4090", 1, "The part of the address after # is ignored: the tree is not for a GPU RTX 9999."],
-        ["4", "2"],
-        [name, "RTX 4090", 1, ""],
-        "__proto__ = 4, toString = 4",
-        ["", "300"],
-    ]
-
-
-def test_a_hostile_page_runs_under_its_own_policy(tmp_path):
-    _, dom = in_browser(hostile_page(), tmp_path)
-    assert "is chosen" in dom  # the scripts that the policy admits ran
-    assert "<img" not in dom

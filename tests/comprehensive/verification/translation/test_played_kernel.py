@@ -9,12 +9,15 @@ import sys
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
 from comprehensive.optimize import optimize
 from comprehensive.verification.translation.translation import validate
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.ir.kernel import Space
 from metafork.ir.messages.source import Source
+from metafork.ir.program import Element, IntConst, While, binary, parts_of
 from metafork.lowering.lowering import typed_kernel
 from tests.sampling import sampled
 
@@ -229,16 +232,24 @@ def planted(monkeypatch):
 PROGRAMS = {text.split("(")[0].split()[-1]: text for text in (TRUTH, *(one[1] for one in FAULTS))}
 
 
-def refutations(text):
-    """Return what is said of the kernels of a program that are refuted."""
+def validated(text):
+    """Return what is said of the kernels of a program, one for each variant."""
     source, programs = leaves(text)
-    found = [validate(source, one, typed_kernel(one, Analyses()), shapes=0) for one in programs]
-    return [one.detail for one in found if one.verdict is Verdict.NO]
+    return [validate(source, one, typed_kernel(one, Analyses()), shapes=0) for one in programs]
 
 
 @pytest.mark.parametrize("text", sampled(PROGRAMS, {"columns", "tiled", "truth"}))
 def test_kernels_are_right_before(text):
-    assert not refutations(text)
+    for found in validated(text):
+        assert found.verdict is not Verdict.NO
+        assert found.points == 6
+        assert found.kernel_points >= 6
+
+
+def test_statements_that_ran_at_no_point_are_counted():
+    """Where the loop of ``columns`` has no iteration, its kernel only says where it is; no point has that."""
+    assert not any("ran at none" in found.detail for found in validated(TILED))
+    assert any("(1 of its statements ran at none)" in found.detail for found in validated(COLUMNS))
 
 
 QUICK = {"rows that no thread runs", "a predicate missing in the columns left over", "no barrier behind a copy",
@@ -248,6 +259,32 @@ QUICK = {"rows that no thread runs", "a predicate missing in the columns left ov
 @pytest.mark.parametrize(("text", "module", "right", "wrong"), sampled({one[0]: one[1:] for one in FAULTS}, QUICK))
 def test_a_fault_is_refuted(text, module, right, wrong, planted):
     planted(module, right, wrong)
-    found = refutations(text)
-    assert found
-    assert all("by the kernel" in one for one in found)
+    refuted = [one.detail for one in validated(text) if one.verdict is Verdict.NO]
+    assert refuted
+    assert all("by the kernel" in one for one in refuted)
+
+
+def test_a_kernel_that_cannot_be_played_leaves_its_program_tested():
+    source, programs = leaves(TILED)
+    loop = While(IntConst(1), ())
+    endless = replace(typed_kernel(programs[0], Analyses()), body=(loop,))
+    found = validate(source, programs[0], endless, shapes=0)
+    assert (found.verdict, found.points, found.kernel_points) == (Verdict.UNKNOWN, 6, 0)
+    assert found.detail.startswith("tested with terms at 6 points, not proved")
+
+
+def test_vectors_of_shared_memory_begin_at_their_size():
+    """The offset of the memory counts, not the place in it alone."""
+    source, programs = leaves(TILED)
+    kernel = typed_kernel(programs[0], Analyses())
+    (shared,) = (one for one in kernel.memories if one.space is Space.SHARED)
+    moved = replace(
+        kernel,
+        memories=tuple(replace(one, offset=IntConst(4)) if one is shared else one for one in kernel.memories),
+        shared_bytes=binary("+", kernel.shared_bytes, IntConst(4)),
+    )
+    wide = any(isinstance(part, Element) and part.array == shared.name and part.part for part in parts_of(kernel.body))
+    assert wide
+    found = validate(source, programs[0], moved, shapes=0)
+    assert found.verdict is Verdict.NO
+    assert "no aligned vector" in found.detail

@@ -26,7 +26,8 @@ def test_every_leaf_of_the_examples_is_proved(path):
         assert found.keys() == {(leaf.id, leaf.own.number) for leaf in tree.leaves}
         for key, one in found.items():
             assert one.verdict is Verdict.YES, (tree.program.name, key, one.detail)
-            assert one.points >= 2
+            assert one.points == 2
+            assert one.kernel_points >= 2
             assert one.detail.startswith("proved for ")
 
 
