@@ -21,18 +21,9 @@ from evaluators.counter import CounterValue, NotKnown
 from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.ir import program as ir
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.kernel import Kernel
-from metafork.ir.program import (
-    Assign,
-    Element,
-    For,
-    Version,
-    While,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places, made
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower
@@ -48,17 +39,17 @@ class GlobalLoads(Struct, frozen=True):
     less_is_better: bool = True
     default_target: Fraction | None = Fraction(8)
 
-    def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+    def evaluate(self, version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the loads as a polynomial in parameters and derived symbols."""
         return global_loads(version, analyses)
 
 
-def global_loads(version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+def global_loads(version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
     """Return the value of the counter."""
     return analyses.of(_global_loads, version)
 
 
-def _global_loads(version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+def _global_loads(version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
     try:
         kernel = lower(version.program, version.program.name, analyses)
     except CannotLowerError as error:
@@ -73,7 +64,7 @@ def _global_loads(version: Version, analyses: Analyses) -> CounterValue | NotKno
     return CounterValue(total, derived=walk.needed(total))
 
 
-def _remaining(kernel: Kernel, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
+def _remaining(kernel: Kernel, version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
     """Count the loads that stay on the way of launches that cover the grid, from the PTX."""
     try:
         code = analyses.of(ptx_of_version, version)
@@ -94,7 +85,7 @@ def _remaining(kernel: Kernel, version: Version, analyses: Analyses) -> CounterV
     return CounterValue(Polynomial.constant(len(places[0] - replaced)))
 
 
-def ptx_of_version(version: Version, analyses: Analyses) -> LeafPtx:
+def ptx_of_version(version: ir.Version, analyses: Analyses) -> LeafPtx:
     """Return the PTX of a version; to be asked for by ``analyses.of``.
 
     Raises ``CannotLowerError``, ``ExternalFunctionError`` and ``TargetError``.
@@ -105,16 +96,16 @@ def ptx_of_version(version: Version, analyses: Analyses) -> LeafPtx:
 class _Loads(KernelWalk):
     """Loads from global memory: one for each element read there."""
 
-    def access(self, element: Element, *, stored: bool) -> Polynomial:
+    def access(self, element: ir.Element, *, stored: bool) -> Polynomial:
         return ONE if not stored and element.array in self.in_global_memory else ZERO
 
-    def matters(self, loop: For | While) -> bool:
+    def matters(self, loop: ir.For | ir.While) -> bool:
         """Say whether a loop reads global memory at all."""
-        for stmt in walk_statements((loop,)):
-            stored = stmt.target if isinstance(stmt, Assign) and not stmt.op else None
-            for expr in expressions_of(stmt):
-                for part in walk_expression(expr):
-                    if isinstance(part, Element) and part.array in self.in_global_memory and part is not stored:
+        for stmt in ir.walk_statements((loop,)):
+            stored = stmt.target if isinstance(stmt, ir.Assign) and not stmt.op else None
+            for expr in ir.expressions_of(stmt):
+                for part in ir.walk_expression(expr):
+                    if isinstance(part, ir.Element) and part.array in self.in_global_memory and part is not stored:
                         return True
         return False
 

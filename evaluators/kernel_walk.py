@@ -24,33 +24,9 @@ from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.choices import extremum_of, upper_bounds
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, Kernel, Space
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    Phase,
-    PrivateArray,
-    Stmt,
-    Var,
-    While,
-    expressions_of,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import map_body
 from metafork.llvm.leaf_ptx import grid_loop
 
@@ -85,10 +61,10 @@ class KernelWalk(ABC):
             self._within(f"threadIdx.{letter}", threads)
 
     @abstractmethod
-    def access(self, element: Element, *, stored: bool) -> Polynomial:
+    def access(self, element: ir.Element, *, stored: bool) -> Polynomial:
         """Return what an access counts; ``x += y`` has one of each kind."""
 
-    def operation(self, expr: Expr) -> Polynomial:
+    def operation(self, expr: ir.Expr) -> Polynomial:
         """Return what an operation counts, its operands apart."""
         return ZERO
 
@@ -107,7 +83,7 @@ class KernelWalk(ABC):
             raise UnknownCountError("how often a loop around a load runs is no known polynomial")
         return trips * body()
 
-    def matters(self, loop: For | While) -> bool:
+    def matters(self, loop: ir.For | ir.While) -> bool:
         """Say whether there is anything to be counted in a loop."""
         return True
 
@@ -134,15 +110,15 @@ class KernelWalk(ABC):
         self.scope.values[name] = Polynomial.symbol(name)
         self.scope.ranges.enter(name, trips)
 
-    def _body(self, body: tuple[Stmt, ...]) -> Polynomial:
+    def _body(self, body: tuple[ir.Stmt, ...]) -> Polynomial:
         total = ZERO
         for stmt in body:
             total = total + self._statement(stmt)
         return total
 
-    def _statement(self, stmt: Stmt) -> Polynomial:
+    def _statement(self, stmt: ir.Stmt) -> Polynomial:
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 known = None if value is None else self.scope.converted(value, type_)
                 if value is not None and known is None:
                     told = extremum_of(self.scope, value, type_) or upper_bounds(self.scope, value, type_)
@@ -150,37 +126,37 @@ class KernelWalk(ABC):
                 else:
                     self.scope.bind(name, known)
                 return ZERO if value is None else self._expression(value)
-            case Assign(target=Var(name=name), value=value):
+            case ir.Assign(target=ir.Var(name=name), value=value):
                 self.scope.bind(name, None if stmt.op else self.scope.converted(value, stmt.target.type))
                 return self._expression(value) + (self.operation(stmt.target) if stmt.op else ZERO)
-            case Assign(target=target, op=op, value=value):
-                assert isinstance(target, Element)
+            case ir.Assign(target=target, op=op, value=value):
+                assert isinstance(target, ir.Element)
                 indices = self.index(target.indices)
                 if op:
                     indices = indices + self.access(target, stored=False) + self.operation(target)
                 total = indices + self._expression(value)
                 return total + self.access(target, stored=True)
-            case If(condition=condition, otherwise=otherwise, widened=True):
+            case ir.If(condition=condition, otherwise=otherwise, widened=True):
                 return self._expression(condition) + self.branch(otherwise)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 total = self._expression(condition)
                 counts = [self.branch(then), self.branch(otherwise)]
                 self._forget(then + otherwise)
                 return total + self._greater(*counts)
-            case For():
+            case ir.For():
                 return self._for(stmt)
-            case While():
+            case ir.While():
                 return self._uncounted(stmt)
-            case Barrier():
+            case ir.Barrier():
                 return self.barrier()
-            case Break() | Continue() | BlockArray() | PrivateArray():
+            case ir.Break() | ir.Continue() | ir.BlockArray() | ir.PrivateArray():
                 return ZERO
-            case Phase():
+            case ir.Phase():
                 raise AssertionError("a phase in a kernel")
             case _:
                 assert_never(stmt)
 
-    def branch(self, body: tuple[Stmt, ...]) -> Polynomial:
+    def branch(self, body: tuple[ir.Stmt, ...]) -> Polynomial:
         """Return what one side of an ``if`` counts."""
         before = self.scope
         self.scope = before.copy()
@@ -188,13 +164,13 @@ class KernelWalk(ABC):
         self.scope = before
         return count
 
-    def _running(self, body: tuple[Stmt, ...]) -> dict[str, Polynomial]:
+    def _running(self, body: tuple[ir.Stmt, ...]) -> dict[str, Polynomial]:
         """Return scalars that a body advances once, by the same in all threads: what they were, and an unknown more."""
         found: dict[str, Polynomial] = {}
-        everywhere = [one.target for one in walk_statements(body) if isinstance(one, Assign)]
+        everywhere = [one.target for one in ir.walk_statements(body) if isinstance(one, ir.Assign)]
         for stmt in body:
             match stmt:
-                case Assign(target=Var(name=name) as target, op="+" | "-") if everywhere.count(target) == 1:
+                case ir.Assign(target=ir.Var(name=name) as target, op="+" | "-") if everywhere.count(target) == 1:
                     before, by = self.scope.values.get(name), self.scope.polynomial(stmt.value)
                     if before is not None and by is not None and by.symbols <= self.scope.constants:
                         found[name] = before + Polynomial.symbol(f"{name} so far")
@@ -202,7 +178,7 @@ class KernelWalk(ABC):
                     pass
         return found
 
-    def _forget(self, body: tuple[Stmt, ...]) -> None:
+    def _forget(self, body: tuple[ir.Stmt, ...]) -> None:
         for name in assigned_scalars(body):
             self.scope.values[name] = None
 
@@ -211,7 +187,7 @@ class KernelWalk(ABC):
             return one + other
         return self.greater(one, other)
 
-    def _for(self, loop: For) -> Polynomial:
+    def _for(self, loop: ir.For) -> Polynomial:
         if not self.matters(loop):
             self._forget((loop,))
             return ZERO
@@ -222,7 +198,7 @@ class KernelWalk(ABC):
         if found is not None:
             init, condition = found
             blocks = self.scope.polynomial(condition.right)
-            counted_to = condition.right.operand if isinstance(condition.right, Cast) else condition.right
+            counted_to = condition.right.operand if isinstance(condition.right, ir.Cast) else condition.right
             if blocks is not None:
                 self.scope.ranges.learn((at_most(blocks, counted_to.type.greatest),))
             self._within(init.name, blocks)
@@ -241,7 +217,7 @@ class KernelWalk(ABC):
 
     def _loop(
         self,
-        loop: For,
+        loop: ir.For,
         values: Mapping[str, Polynomial | None],
         loops: list[LoopRange],
         repeat: Callable[[Callable[[], Polynomial]], Polynomial],
@@ -258,18 +234,18 @@ class KernelWalk(ABC):
         self.scope = before
         return total
 
-    def _once(self, loop: For) -> Polynomial:
+    def _once(self, loop: ir.For) -> Polynomial:
         count = self._body(loop.body)
         self._loops.pop()
         return count
 
-    def _loop_part(self, part: Expr | Stmt | None) -> Polynomial:
+    def _loop_part(self, part: ir.Expr | ir.Stmt | None) -> Polynomial:
         if part is None:
             return ZERO
-        exprs = expressions_of(part) if isinstance(part, Declare | Assign) else (part,)
-        return self._sum(tuple(expr for expr in exprs if not isinstance(expr, Stmt)))
+        exprs = ir.expressions_of(part) if isinstance(part, ir.Declare | ir.Assign) else (part,)
+        return self._sum(tuple(expr for expr in exprs if not isinstance(expr, ir.Stmt)))
 
-    def _shared(self, loop: For) -> tuple[str, Polynomial, Polynomial] | None:
+    def _shared(self, loop: ir.For) -> tuple[str, Polynomial, Polynomial] | None:
         """Return variable, most iterations and threads of a shared loop, ``i = thread; i < n; i += threads``."""
         view = counted_loop(loop)
         limit = None if view is None else view.only_limit()
@@ -290,12 +266,12 @@ class KernelWalk(ABC):
         found = bounds(value, self._loops, self.prover, largest=True)
         return next((one for one in found if one.symbols <= self.scope.constants), None)
 
-    def _block_extent(self, step: Expr) -> Polynomial | None:
+    def _block_extent(self, step: ir.Expr) -> Polynomial | None:
         """Return a product of the block's extents: a block has 1,024 threads at most, so none of them wraps."""
         match step:
-            case Cast(operand=operand):
+            case ir.Cast(operand=operand):
                 return self._block_extent(operand)
-            case Binary(op="*", left=left, right=right):
+            case ir.Binary(op="*", left=left, right=right):
                 sides = self._block_extent(left), self._block_extent(right)
                 return None if sides[0] is None or sides[1] is None else sides[0] * sides[1]
             case _:
@@ -310,31 +286,31 @@ class KernelWalk(ABC):
             return widest
         return self.scope.extremum("maximum", (widest, ZERO))
 
-    def _uncounted(self, loop: For | While) -> Polynomial:
+    def _uncounted(self, loop: ir.For | ir.While) -> Polynomial:
         if self.matters(loop):
             raise UnknownCountError("a loop of unknown shape stands around a load")
         self._forget((loop,))
         return ZERO
 
-    def index(self, indices: tuple[Expr, ...]) -> Polynomial:
+    def index(self, indices: tuple[ir.Expr, ...]) -> Polynomial:
         """Return what an index counts."""
         return self._sum(indices)
 
-    def _sum(self, exprs: tuple[Expr, ...]) -> Polynomial:
+    def _sum(self, exprs: tuple[ir.Expr, ...]) -> Polynomial:
         total = ZERO
         for expr in exprs:
             total = total + self._expression(expr)
         return total
 
-    def _expression(self, expr: Expr) -> Polynomial:
+    def _expression(self, expr: ir.Expr) -> Polynomial:
         match expr:
-            case Element(indices=indices):
+            case ir.Element(indices=indices):
                 return self.index(indices) + self.access(expr, stored=False)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 branches = self._expression(then), self._expression(otherwise)
                 return self._expression(condition) + self._greater(*branches) + self.operation(expr)
             case _:
-                operands = subexpressions(expr)
+                operands = ir.subexpressions(expr)
                 return self._sum(operands) + self.operation(expr) if operands else ZERO
 
 
@@ -347,16 +323,16 @@ def _without_common(dividend: Polynomial, divisor: Polynomial) -> tuple[Polynomi
     return dividend, divisor
 
 
-def _names_in(expr: Expr, prefix: str) -> bool:
+def _names_in(expr: ir.Expr, prefix: str) -> bool:
     """Say whether an expression is made of built-in variables with this prefix, and of others of the device."""
-    names = [part.name for part in walk_expression(expr) if isinstance(part, Var)]
+    names = [part.name for part in ir.walk_expression(expr) if isinstance(part, ir.Var)]
     return any(name.startswith(prefix) for name in names) and all("." in name for name in names)
 
 
-def _plain_index(expr: Expr) -> Expr | None:
+def _plain_index(expr: ir.Expr) -> ir.Expr | None:
     """Replace the function that gives an index its type by the index."""
     match expr:
-        case Call(name=name, arguments=(index,)) if name == OFFSET:
-            return Cast(expr.type, index)
+        case ir.Call(name=name, arguments=(index,)) if name == OFFSET:
+            return ir.Cast(expr.type, index)
         case _:
             return None

@@ -43,29 +43,7 @@ from metafork.analysis.cfg.available import (
     with_site_replaced,
 )
 from metafork.analysis.cfg.source_cfg import EnterFor, SourceCfg, build, successors
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    IntConst,
-    Phase,
-    Program,
-    Unary,
-    Var,
-    Version,
-    binary,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
+from metafork.ir import program as ir
 from metafork.ir.rewriting import (
     assigned_variables,
     names_of,
@@ -86,7 +64,7 @@ class CommonSubexpressions(Strategy, frozen=True):
     at_leaf: ClassVar[bool] = True
     sign: ClassVar[Sign] = Sign("2")
 
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+    def apply(self, version: ir.Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which every repeated computation is shared, or that there is none."""
         sharing = _Sharing(version.program, self.level)
         program = sharing.done()
@@ -131,7 +109,7 @@ class _Reuse(Struct, frozen=True):
 
     host: _Host
     use: _Host
-    rest: tuple[tuple[bool, Expr], ...] = ()
+    rest: tuple[tuple[bool, ir.Expr], ...] = ()
     place: int = 0
 
 
@@ -141,38 +119,40 @@ class _Values:
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
         self._names: list[frozenset[str]] = []
-        self._seen: dict[int, tuple[Expr, int]] = {}  # by id; the entry holds the expression, so that its id is its own
+        self._seen: dict[
+            int, tuple[ir.Expr, int]
+        ] = {}  # by id; the entry holds the expression, so that its id is its own
 
-    def number(self, expr: Expr) -> int:
+    def number(self, expr: ir.Expr) -> int:
         """Return the number of an expression's value; terms and factors of integers may stand in any order."""
         if id(expr) in self._seen:
             return self._seen[id(expr)][1]
-        parts = [self.number(part) for part in subexpressions(expr)]
+        parts = [self.number(part) for part in ir.subexpressions(expr)]
         key: Hashable
         match expr:
-            case Binary(op="+" | "-") if expr.type.integer:
+            case ir.Binary(op="+" | "-") if expr.type.integer:
                 key = ("sum", expr.type, frozenset(self.terms(summands(expr)).items()))
-            case Binary(op="*") if expr.type.integer:
+            case ir.Binary(op="*") if expr.type.integer:
                 product = Counter(self.number(factor) for factor in factors(expr))
                 key = ("product", expr.type, frozenset(product.items()))
-            case IntConst(value=value, type=type_):
+            case ir.IntConst(value=value, type=type_):
                 key = ("integer", type_, value)
-            case FloatConst(text=text, type=type_):
+            case ir.FloatConst(text=text, type=type_):
                 key = ("number", type_, text)
-            case Var(name=name):
+            case ir.Var(name=name):
                 key = ("variable", name)
-            case Binary(op=mark) | Unary(op=mark) | Call(name=mark) | Element(array=mark):
+            case ir.Binary(op=mark) | ir.Unary(op=mark) | ir.Call(name=mark) | ir.Element(array=mark):
                 key = (type(expr), expr.type, mark, *parts)
-            case Cast() | Conditional():
+            case ir.Cast() | ir.Conditional():
                 key = (type(expr), expr.type, *parts)
         number = self._numbers.setdefault(key, len(self._names))
         if number == len(self._names):
-            own = [frozenset({expr.name})] if isinstance(expr, Var) else []
+            own = [frozenset({expr.name})] if isinstance(expr, ir.Var) else []
             self._names.append(frozenset().union(*own, *(self._names[part] for part in parts)))
         self._seen[id(expr)] = (expr, number)
         return number
 
-    def terms(self, terms: Iterable[tuple[bool, Expr]]) -> Counter[tuple[bool, int]]:
+    def terms(self, terms: Iterable[tuple[bool, ir.Expr]]) -> Counter[tuple[bool, int]]:
         """Return the terms of a sum as numbers."""
         return Counter((negative, self.number(term)) for negative, term in terms)
 
@@ -188,7 +168,7 @@ class _Sharing:
     not found before: a new temporary stands in these lines only.
     """
 
-    def __init__(self, program: Program, level: int) -> None:
+    def __init__(self, program: ir.Program, level: int) -> None:
         self.reuses = 0
         self._level = level
         self._cfg = build(program)
@@ -208,7 +188,7 @@ class _Sharing:
         self._hosts: dict[int, list[_Host]] = {}
         self._sums: dict[tuple[bool, int], list[_Host]] = {}  # by their first terms
 
-    def done(self) -> Program:
+    def done(self) -> ir.Program:
         """Return the program in which what is computed again is shared."""
         heads = {
             number
@@ -285,7 +265,7 @@ class _Sharing:
         lines = chain.from_iterable(self._defining.get((block, name), ()) for name in names)
         return any(first <= line.number < end for line in lines)
 
-    def _part_of_sum(self, use: _Host, terms: Sequence[tuple[bool, Expr]]) -> _Reuse | None:
+    def _part_of_sum(self, use: _Host, terms: Sequence[tuple[bool, ir.Expr]]) -> _Reuse | None:
         if len(terms) < 3:
             return None
         hosts = chain.from_iterable(self._sums.get(term, ()) for term in use.terms)
@@ -295,7 +275,7 @@ class _Sharing:
         if found is None:
             return None
         wanted = Counter(found.terms)
-        rest: list[tuple[bool, Expr]] = []
+        rest: list[tuple[bool, ir.Expr]] = []
         place: int | None = None
         for negative, term in terms:
             key = (negative, self._values.number(term))
@@ -311,22 +291,22 @@ class _Sharing:
         line, expr, use = reuse.host.line, reuse.host.site.expr, reuse.use
         stmt = line.stmt
         if (
-            isinstance(stmt, Declare)
+            isinstance(stmt, ir.Declare)
             and stmt.value is expr
             and stmt.name in self._temporaries
             and stmt.type == expr.type
         ):
-            use.line.stmt = with_site_replaced(use.line.stmt, use.site, _sum_with(Var(stmt.name, expr.type), reuse))
+            use.line.stmt = with_site_replaced(use.line.stmt, use.site, _sum_with(ir.Var(stmt.name, expr.type), reuse))
             return [use.line]
         name = next(name for number in count(1) if (name := f"t{number}") not in self._taken)
         self._taken.add(name)
         self._temporaries.add(name)
         if expr.type.integer and _not_negative(expr, self._never_negative):
             self._never_negative.add(name)
-        value = Var(name, expr.type)
+        value = ir.Var(name, expr.type)
         use.line.stmt = with_site_replaced(use.line.stmt, use.site, _sum_with(value, reuse))
         line.stmt = with_site_replaced(line.stmt, reuse.host.site, value)
-        temporary = _Line(line.block, line.number, Declare(name, expr.type, expr))
+        temporary = _Line(line.block, line.number, ir.Declare(name, expr.type, expr))
         lines = self._lines[line.block]
         lines.insert(line.number, temporary)
         for number, each in enumerate(lines):
@@ -351,24 +331,24 @@ def _textual_order(cfg: SourceCfg) -> list[int]:
     return finished[::-1]
 
 
-def _shareable(expr: Expr) -> bool:
+def _shareable(expr: ir.Expr) -> bool:
     match expr:
-        case Binary(op=op):
-            return op not in COMPARISONS and op not in LOGICAL
-        case Call() | Unary(op="-" | "~"):
+        case ir.Binary(op=op):
+            return op not in ir.COMPARISONS and op not in ir.LOGICAL
+        case ir.Call() | ir.Unary(op="-" | "~"):
             return True
         case _:
             return False
 
 
-def _may_trap(expr: Expr) -> bool:
+def _may_trap(expr: ir.Expr) -> bool:
     """Say whether evaluating an expression where the program may not could overflow or divide by zero."""
-    for part in walk_expression(expr):
+    for part in ir.walk_expression(expr):
         match part:
-            case Binary(op="/" | "%" | ">>", left=left, right=IntConst(value=value)) if left.type.integer:
+            case ir.Binary(op="/" | "%" | ">>", left=left, right=ir.IntConst(value=value)) if left.type.integer:
                 if value <= 0 or (part.op == ">>" and value >= 8 * left.type.size):
                     return True
-            case Binary(op="&" | "|" | "^") | IntConst() | Var() | FloatConst():
+            case ir.Binary(op="&" | "|" | "^") | ir.IntConst() | ir.Var() | ir.FloatConst():
                 pass
             case _ if part.type.floating:
                 pass
@@ -377,23 +357,23 @@ def _may_trap(expr: Expr) -> bool:
     return False
 
 
-def _sum_terms(expr: Expr) -> list[tuple[bool, Expr]]:
-    return summands(expr) if isinstance(expr, Binary) and expr.op in ("+", "-") and expr.type.integer else []
+def _sum_terms(expr: ir.Expr) -> list[tuple[bool, ir.Expr]]:
+    return summands(expr) if isinstance(expr, ir.Binary) and expr.op in ("+", "-") and expr.type.integer else []
 
 
-def _not_negative(expr: Expr, names: Set[str]) -> bool:
+def _not_negative(expr: ir.Expr, names: Set[str]) -> bool:
     match expr:
-        case IntConst(value=value):
+        case ir.IntConst(value=value):
             return value >= 0
-        case Var(name=name):
+        case ir.Var(name=name):
             return name in names
-        case Binary(op="+" | "*" | "/" | "%" | ">>", left=left, right=right):
+        case ir.Binary(op="+" | "*" | "/" | "%" | ">>", left=left, right=right):
             return _not_negative(left, names) and _not_negative(right, names)
         case _:
             return False
 
 
-def _never_negative(program: Program) -> frozenset[str]:
+def _never_negative(program: ir.Program) -> frozenset[str]:
     """Return integer scalars that are never negative: parameters, counting loops, and what is computed from them."""
     # A name may be declared several times: all its declarations must agree.
     declared: Counter[str] = Counter()
@@ -404,19 +384,19 @@ def _never_negative(program: Program) -> frozenset[str]:
             names.add(derived.name)
     outer = names | {derived.name for derived in program.derived} | {value.name for value in program.values}
     assigned = assigned_variables(program.body)
-    for stmt in walk_statements(program.body):
+    for stmt in ir.walk_statements(program.body):
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 declared[name] += 1
                 fits = type_.integer and name not in assigned and value is not None
                 if fits and value is not None and _not_negative(value, names):
                     shown[name] += 1
                     if value.type.size <= type_.size and name not in outer:
                         names.add(name)
-            case For(init=Declare(name=name)) if counted_extent(stmt) is not None and name not in outer:
+            case ir.For(init=ir.Declare(name=name)) if counted_extent(stmt) is not None and name not in outer:
                 shown[name] += 1
                 names.add(name)
-            case Phase(threads=threads):
+            case ir.Phase(threads=threads):
                 names.update(loop.var for loop in threads if loop.var not in outer)
                 shown.update(loop.var for loop in threads)
                 declared.update(loop.var for loop in threads)
@@ -425,19 +405,19 @@ def _never_negative(program: Program) -> frozenset[str]:
     return frozenset(name for name in names if declared[name] <= max(shown[name], 1) and declared[name] <= 1)
 
 
-def _set_once(program: Program) -> set[str]:
+def _set_once(program: ir.Program) -> set[str]:
     """Return the temporaries of a program that keep their values."""
-    declared = Counter(stmt.name for stmt in walk_statements(program.body) if isinstance(stmt, Declare))
+    declared = Counter(stmt.name for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Declare))
     once = {name for name, times in declared.items() if times == 1 and TEMPORARY.fullmatch(name)}
     return once - assigned_variables(program.body)
 
 
-def _sum_with(value: Var, reuse: _Reuse) -> Expr:
-    terms: list[tuple[bool, Expr]] = list(reuse.rest)
+def _sum_with(value: ir.Var, reuse: _Reuse) -> ir.Expr:
+    terms: list[tuple[bool, ir.Expr]] = list(reuse.rest)
     terms.insert(reuse.place, (False, value))
     first = next(position for position, (negative, _) in enumerate(terms) if not negative)
     terms.insert(0, terms.pop(first))
     result = terms[0][1]
     for negative, term in terms[1:]:
-        result = binary("-" if negative else "+", result, term)
+        result = ir.binary("-" if negative else "+", result, term)
     return result

@@ -40,21 +40,9 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.dependence.independence import iterations_independent
 from metafork.analysis.references import left_early
 from metafork.analysis.values.scope import Scope
+from metafork.ir import program as ir
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.messages.source import NOWHERE, Span
-from metafork.ir.program import (
-    Assign,
-    BlockArray,
-    Declare,
-    Expr,
-    For,
-    IntConst,
-    Program,
-    Stmt,
-    Var,
-    Version,
-    walk_statements,
-)
 from metafork.ir.rewriting import (
     assigned_variables,
     declared_here,
@@ -88,7 +76,7 @@ class Granularity(Strategy, frozen=True):
         if self.most_loops < 1:
             raise ValueError(f"most_loops is at least 1, not {self.most_loops}")
 
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+    def apply(self, version: ir.Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version in which no granularity loop is left, or why there is none."""
         hidden = shadowed_name(version.program)
         if hidden is not None:
@@ -116,7 +104,7 @@ class Granularity(Strategy, frozen=True):
 class Step(Struct, frozen=True):
     """A program with one granularity loop less; ``extent`` names the iterations that are blocks now."""
 
-    program: Program
+    program: ir.Program
     origin: str
     extent: str
     remark: Remark
@@ -128,8 +116,8 @@ class _Candidate(Struct, frozen=True):
     ``origin`` names the loop in a sentence, ``subject`` by itself; it stands at ``span``.
     """
 
-    program: Program
-    loop: For
+    program: ir.Program
+    loop: ir.For
     origin: str
     subject: str
     span: Span
@@ -139,10 +127,10 @@ class _Candidate(Struct, frozen=True):
         """What the loop's iterations are called once they have joined the grid: ``s``, ``2 iterations``."""
         extent = counted_extent(self.loop)
         assert extent is not None
-        return f"{extent.value} iterations" if isinstance(extent, IntConst) else expression(extent)
+        return f"{extent.value} iterations" if isinstance(extent, ir.IntConst) else expression(extent)
 
 
-def reduced_once(program: Program, analyses: Analyses) -> Step | NotApplied:
+def reduced_once(program: ir.Program, analyses: Analyses) -> Step | NotApplied:
     """Return the program with one granularity loop less, or why it has none."""
     reasons: list[str] = []
     remarks: list[Remark] = []
@@ -158,7 +146,7 @@ def reduced_once(program: Program, analyses: Analyses) -> Step | NotApplied:
     return NotApplied(reason, faults[0] if faults else NOWHERE, tuple(dict.fromkeys(remarks)))
 
 
-def _candidates(program: Program, analyses: Analyses) -> Iterator[_Candidate]:
+def _candidates(program: ir.Program, analyses: Analyses) -> Iterator[_Candidate]:
     """Yield programs with a counted loop on their spine: those that stand there, then rolled repetitions."""
     spine = spine_of(program)
     for loop in spine.loops:
@@ -172,18 +160,18 @@ def _candidates(program: Program, analyses: Analyses) -> Iterator[_Candidate]:
     yield from _rolled(program, spine, analyses)  # of block-level code nothing is rolled: phases are never alike
 
 
-def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[_Candidate]:
+def _rolled(program: ir.Program, spine: Spine, analyses: Analyses) -> Iterator[_Candidate]:
     variable = fresh_name("k", names_of(program))
-    steps = {loop.init.name for loop in spine.loops if isinstance(loop.init, Declare)}
+    steps = {loop.init.name for loop in spine.loops if isinstance(loop.init, ir.Declare)}
     changing = assigned_variables(program.body) - steps
-    definitions: dict[str, Expr] = {}
+    definitions: dict[str, ir.Expr] = {}
     for stmt in spine.declarations:
         value = definition_of(stmt)
         if value is not None and not (variables(value) | {stmt.name}) & changing:
             definitions[stmt.name] = value
     for body in rolled_bodies(spine.innermost, variable, analyses.facts(program), definitions):
         loop = body[-1]
-        assert isinstance(loop, For)
+        assert isinstance(loop, ir.For)
         first = spine.innermost[0]
 
         new = replace(program, body=replaced_on_spine(program.body, first, partial(_all, body)))
@@ -192,7 +180,7 @@ def _rolled(program: Program, spine: Spine, analyses: Analyses) -> Iterator[_Can
         yield _Candidate(new, loop, origin, subject, spine.innermost[-1].span)
 
 
-def _put(loop: For, level: Body, position: int) -> Body:
+def _put(loop: ir.For, level: Body, position: int) -> Body:
     return (*level[:position], loop, *level[position + 1 :])
 
 
@@ -201,7 +189,7 @@ def _all(body: Body, level: Body, position: int) -> Body:
     return body
 
 
-def _repetitions(loop: For) -> str:
+def _repetitions(loop: ir.For) -> str:
     extent = counted_extent(loop)
     return "" if extent is None else str(getattr(extent, "value", ""))
 
@@ -211,7 +199,7 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
     program, loop = candidate.program, candidate.loop
     extent = counted_extent(loop)
     assert extent is not None
-    assert isinstance(loop.init, Declare)
+    assert isinstance(loop.init, ir.Declare)
     variable = loop.init.name
     uniform = {scalar.name for scalar in program.parameters} | {scalar.name for scalar in program.derived}
     if not variables(extent) <= uniform or Scope.of(analyses.facts(program)).polynomial(extent) is None:
@@ -220,14 +208,14 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
         return _left(candidate, "its extent is no known quantity of parameters", extent.span, hint)
     carried = assigned_variables(loop.body) - _declared_below(loop.body)
     if carried:
-        where = next(stmt.span for stmt in walk_statements(loop.body) if _assigns(stmt, carried))
+        where = next(stmt.span for stmt in ir.walk_statements(loop.body) if _assigns(stmt, carried))
         return _left(candidate, f"{', '.join(sorted(carried))} is carried from one iteration to the next", where)
     threads = (private_arrays(program.body) - private_arrays(loop.body)) & names_in(loop.body)
     if threads:
-        where = next(stmt.span for stmt in walk_statements(loop.body) if names_in((stmt,)) & threads)
+        where = next(stmt.span for stmt in ir.walk_statements(loop.body) if names_in((stmt,)) & threads)
         names = ", ".join(sorted(threads))
         return _left(candidate, f"{names}, a thread's own, serves more than one iteration", where)
-    private = frozenset(stmt.array.name for stmt in walk_statements(loop.body) if isinstance(stmt, BlockArray))
+    private = frozenset(stmt.array.name for stmt in ir.walk_statements(loop.body) if isinstance(stmt, ir.BlockArray))
     proof = iterations_independent(program, variable, analyses, private)
     if not proof:
         return _left(candidate, proof.reason, NOWHERE if proof.access is None else proof.access.element.span)
@@ -238,7 +226,7 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
         # Another loop has a variable of this name, and this one is about to be declared for all of the block.
         index = fresh_name(variable, taken)
         taken.add(index)
-        inner = substitute_body(inner, {variable: Var(index, loop.init.type)}, taken)
+        inner = substitute_body(inner, {variable: ir.Var(index, loop.init.type)}, taken)
 
     def opened(level: Body, position: int) -> Body:
         others: Body = (*level[:position], *level[position + 1 :])
@@ -251,7 +239,7 @@ def _without_loop(candidate: _Candidate, analyses: Analyses) -> Step | NotApplie
     return Step(joined, candidate.origin, candidate.extent, remark)
 
 
-def _joins(analyses: Analyses, program: Program, subject: str) -> bool:
+def _joins(analyses: Analyses, program: ir.Program, subject: str) -> bool:
     """Say whether a loop of a program becomes part of the grid."""
     candidates = (one for one in _candidates(program, analyses) if one.subject == subject)
     return any(isinstance(_without_loop(one, analyses), Step) for one in candidates)
@@ -262,16 +250,16 @@ def _left(candidate: _Candidate, reason: str, fault: Span, hint: str = "") -> No
     return NotApplied(reason, fault, (remark,))
 
 
-def _assigns(stmt: Stmt, names: frozenset[str]) -> bool:
-    return isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name in names
+def _assigns(stmt: ir.Stmt, names: frozenset[str]) -> bool:
+    return isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and stmt.target.name in names
 
 
 def _dropped(level: Body, position: int) -> Body:
     return (*level[:position], *level[position + 1 :])
 
 
-def _declared_below(body: tuple[Stmt, ...]) -> frozenset[str]:
-    return frozenset(stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare))
+def _declared_below(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
+    return frozenset(stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare))
 
 
 STRATEGY = Granularity()

@@ -44,30 +44,9 @@ from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Scope
+from metafork.ir import program as ir
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.messages.source import NOWHERE
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Binary,
-    Break,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    Program,
-    Stmt,
-    Var,
-    Version,
-    While,
-    expressions_of,
-    parts_of,
-    walk_statements,
-)
 from metafork.ir.rewriting import (
     arrays_read,
     assigned_variables,
@@ -88,7 +67,7 @@ class ScalarReplacement(Strategy, frozen=True):
     improves: frozenset[str] = frozenset({"global_loads"})
     at_leaf: ClassVar[bool] = True
 
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+    def apply(self, version: ir.Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with scalars instead of elements, or that no loop updates one element."""
         result = analyses.of(_rewritten, version.program)
         if isinstance(result, NotApplied):
@@ -96,7 +75,7 @@ class ScalarReplacement(Strategy, frozen=True):
         return replace(result, version=replace(version, program=result.version.program))
 
 
-def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
+def _rewritten(program: ir.Program, analyses: Analyses) -> Applied | NotApplied:
     """Return the program with scalars, as a version without IR strategies."""
     try:
         rewriter = _Keeping.of(program, analyses)
@@ -109,7 +88,7 @@ def _rewritten(program: Program, analyses: Analyses) -> Applied | NotApplied:
     if not rewriter.kept:
         span = remarks[0].fault if remarks else NOWHERE
         return NotApplied("no loop of a thread updates one element of global memory", span, remarks)
-    version = Version(replace(program, body=body))
+    version = ir.Version(replace(program, body=body))
     return Applied(
         version, "; ".join(remark.reason for remark in rewriter.kept), Effect(f"{', '.join(names)} in scalars"), remarks
     )
@@ -119,12 +98,12 @@ class _Counted(Struct, frozen=True):
     """A counted loop: it runs at all where ``condition`` holds of ``low``, and goes on as ``bounds`` say."""
 
     var: str
-    low: Expr
-    condition: Expr
-    step: Expr
+    low: ir.Expr
+    condition: ir.Expr
+    step: ir.Expr
 
     @property
-    def bounds(self) -> tuple[Expr, ...]:
+    def bounds(self) -> tuple[ir.Expr, ...]:
         """What the iterations depend on."""
         return self.low, self.condition, self.step
 
@@ -134,7 +113,7 @@ class _Counted(Struct, frozen=True):
         return frozenset().union(*(variables(bound) for bound in self.bounds)) - {self.var}
 
     @property
-    def runs(self) -> Expr:
+    def runs(self) -> ir.Expr:
         """Whether it runs at all."""
         return substitute(self.condition, {self.var: self.low})
 
@@ -144,7 +123,7 @@ class _Keeping(Rewriter):
 
     scope: Scope
 
-    def __init__(self, scope: Scope, prover: Prover, arrays: Mapping[str, Array], taken: set[str]) -> None:
+    def __init__(self, scope: Scope, prover: Prover, arrays: Mapping[str, ir.Array], taken: set[str]) -> None:
         self.scope = scope
         self.prover = prover
         self.arrays = arrays
@@ -154,14 +133,14 @@ class _Keeping(Rewriter):
         self._in_phase = False
 
     @staticmethod
-    def of(program: Program, analyses: Analyses) -> _Keeping:
+    def of(program: ir.Program, analyses: Analyses) -> _Keeping:
         memory = block_memory(program, analyses)
         near = {*program.mapping.cached, *program.mapping.transposed}
         near |= {window.array.name for path in memory.paths for window in path.private}
         near |= atomic_arrays(program.body)  # other threads update them meanwhile
         scope = Scope.of(memory.facts)
-        for stmt in walk_statements(program.body):
-            if isinstance(stmt, Declare):  # what hides a parameter is not known
+        for stmt in ir.walk_statements(program.body):
+            if isinstance(stmt, ir.Declare):  # what hides a parameter is not known
                 scope.values.pop(stmt.name, None)
         return _Keeping(
             scope,
@@ -170,27 +149,29 @@ class _Keeping(Rewriter):
             set(names_of(program)),
         )
 
-    def phase(self, node: Phase) -> Stmt | Body:
+    def phase(self, node: ir.Phase) -> ir.Stmt | Body:
         self._in_phase = True
         new = super().phase(node)
         self._in_phase = False
         return new
 
-    def loop(self, node: For) -> Stmt | Body:
+    def loop(self, node: ir.For) -> ir.Stmt | Body:
         kept = self._kept(node) or self._interchanged(node) if self._in_phase else None
         return super().loop(node) if kept is None else tuple(kept)
 
     # Scalars.
 
-    def _kept(self, loop: For) -> list[Stmt] | None:
+    def _kept(self, loop: ir.For) -> list[ir.Stmt] | None:
         """Return the loop with scalars for the elements that it updates, ``None`` where there are none."""
         counted = _counted(loop)
-        if counted is None or any(isinstance(stmt, Break | Continue | While) for stmt in walk_statements(loop.body)):
+        if counted is None or any(
+            isinstance(stmt, ir.Break | ir.Continue | ir.While) for stmt in ir.walk_statements(loop.body)
+        ):
             return None
         if any(arrays_read(bound) for bound in counted.bounds):
             return None
-        before: list[Stmt] = []
-        after: list[Stmt] = []
+        before: list[ir.Stmt] = []
+        after: list[ir.Stmt] = []
         body = loop.body
         inside = _changed(loop.body) | {counted.var}
         for array in sorted(_written(loop.body) & self.arrays.keys()):
@@ -201,28 +182,28 @@ class _Keeping(Rewriter):
                 reason = f"an iteration of the loop over {counted.var} may not write {array}"
                 self.missed.append(self._remark(array, False, reason, place))
                 continue
-            scalar = Var(self._fresh(f"{array}_kept"), place.type)
-            before.append(Declare(scalar.name, scalar.type, place))
+            scalar = ir.Var(self._fresh(f"{array}_kept"), place.type)
+            before.append(ir.Declare(scalar.name, scalar.type, place))
             body = map_body(body, partial(_in_scalar, array, scalar))
-            after.append(Assign(place, "", scalar))
+            after.append(ir.Assign(place, "", scalar))
             reason = f"the loop over {counted.var} updates {array} in a scalar"
             self.kept.append(self._remark(array, True, reason, place))
         if not after:
             return None
-        code: list[Stmt] = [*before, replace(loop, body=self.body(body)), *after]
+        code: list[ir.Stmt] = [*before, replace(loop, body=self.body(body)), *after]
         if self._runs(counted):
             return code
-        return [If(counted.runs, tuple(code))]
+        return [ir.If(counted.runs, tuple(code))]
 
-    def _remark(self, array: str, taken: bool, reason: str, place: Element) -> Remark:
+    def _remark(self, array: str, taken: bool, reason: str, place: ir.Element) -> Remark:
         return Remark("registers", array, taken, reason, self.arrays[array].span, place.span)
 
     def _surely_writes(self, body: Body, array: str) -> bool:
         """Say whether every run of a body writes an element of the array."""
         for stmt in body:
-            if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and stmt.target.array == array:
+            if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element) and stmt.target.array == array:
                 return True
-            if isinstance(stmt, For):
+            if isinstance(stmt, ir.For):
                 counted = _counted(stmt)
                 if counted is not None and self._runs(counted) and self._surely_writes(stmt.body, array):
                     return True
@@ -240,20 +221,20 @@ class _Keeping(Rewriter):
 
     # Interchange.
 
-    def _interchanged(self, loop: For) -> list[Stmt] | None:
+    def _interchanged(self, loop: ir.For) -> list[ir.Stmt] | None:
         """Return a loop and those in it interchanged where the innermost one then updates an element in a scalar."""
         outer = _counted(loop)
-        if outer is None or not isinstance(loop.init, Declare):
+        if outer is None or not isinstance(loop.init, ir.Declare):
             return None
-        pure: list[Declare] = []
-        nested: list[tuple[For, _Counted]] = []
+        pure: list[ir.Declare] = []
+        nested: list[tuple[ir.For, _Counted]] = []
         body = loop.body
-        while body and isinstance(body[-1], For):
+        while body and isinstance(body[-1], ir.For):
             *declarations, last = body
-            assert isinstance(last, For)
+            assert isinstance(last, ir.For)
             counted = _counted(last)
-            own = [stmt for stmt in declarations if isinstance(stmt, Declare) and stmt.value is not None]
-            if counted is None or not isinstance(last.init, Declare) or len(own) < len(declarations):
+            own = [stmt for stmt in declarations if isinstance(stmt, ir.Declare) and stmt.value is not None]
+            if counted is None or not isinstance(last.init, ir.Declare) or len(own) < len(declarations):
                 return None
             pure += own
             # A name means the variable of an inner loop only from there on.
@@ -261,7 +242,7 @@ class _Keeping(Rewriter):
                 return None
             nested.append((last, counted))
             body = last.body
-        if not nested or any(arrays_read(e) for stmt in pure for e in expressions_of(stmt)):
+        if not nested or any(arrays_read(e) for stmt in pure for e in ir.expressions_of(stmt)):
             return None
         if not self._independent(outer, [counted for _, counted in nested], pure, body):
             return None
@@ -276,7 +257,7 @@ class _Keeping(Rewriter):
             kept = [replace(inner, body=tuple(kept))]
         return kept
 
-    def _independent(self, outer: _Counted, inner: Sequence[_Counted], pure: Sequence[Declare], body: Body) -> bool:
+    def _independent(self, outer: _Counted, inner: Sequence[_Counted], pure: Sequence[ir.Declare], body: Body) -> bool:
         """Say whether a loop may become the innermost of a nest; the declarations go with it."""
         first = {outer.var, *(stmt.name for stmt in pure)}
         names = {one.var for one in inner}
@@ -284,15 +265,15 @@ class _Keeping(Rewriter):
         inner_reads = frozenset[str]().union(*(one.reads for one in inner))
         if len(names) < len(inner) or first & (inner_reads | names) or names & outer.reads:
             return False
-        declared = [stmt.name for stmt in (*pure, *body) if isinstance(stmt, Declare)]
+        declared = [stmt.name for stmt in (*pure, *body) if isinstance(stmt, ir.Declare)]
         if len(set(declared)) < len(declared):
             return False
         if any(arrays_read(bound) for bound in (*outer.bounds, *bounds)):
             return False
-        if not all(isinstance(stmt, Declare | Assign) for stmt in body):
+        if not all(isinstance(stmt, ir.Declare | ir.Assign) for stmt in body):
             return False
         whole = (*pure, *body)
-        if not assigned_variables(body) <= {stmt.name for stmt in body if isinstance(stmt, Declare)}:
+        if not assigned_variables(body) <= {stmt.name for stmt in body if isinstance(stmt, ir.Declare)}:
             return False
         inside = _changed(whole) | {outer.var}
         for array in _written(body):
@@ -301,7 +282,7 @@ class _Keeping(Rewriter):
                 return False
         return True
 
-    def _differ(self, place: Element, loops: Sequence[_Counted]) -> bool:
+    def _differ(self, place: ir.Element, loops: Sequence[_Counted]) -> bool:
         """Say whether an element is proved to be another in all iterations of a nest: each loop has its own index."""
         for loop in loops:
             others = {other.var for other in loops if other is not loop}
@@ -310,7 +291,7 @@ class _Keeping(Rewriter):
                 return False
         return True
 
-    def _differs(self, place: Element, loop: _Counted) -> bool:
+    def _differs(self, place: ir.Element, loop: _Counted) -> bool:
         """Say whether an element is proved to be another in every iteration of a loop, all else alike."""
         scope = self.scope.copy()
         for index in place.indices:
@@ -326,10 +307,10 @@ class _Keeping(Rewriter):
                 return True
         return False
 
-    def _stays_short(self, step: Polynomial, loop: _Counted, index: Expr) -> bool:
+    def _stays_short(self, step: Polynomial, loop: _Counted, index: ir.Expr) -> bool:
         """Say whether a whole loop takes an index of unsigned type less far than once through that type's values."""
         match loop.condition:
-            case Binary(op="<" | "<=", left=Var(name=name), right=limit) if name == loop.var:
+            case ir.Binary(op="<" | "<=", left=ir.Var(name=name), right=limit) if name == loop.var:
                 sides = self.scope.compared(loop.low, limit)
             case _:
                 return False
@@ -341,59 +322,63 @@ class _Keeping(Rewriter):
 STRATEGY = ScalarReplacement()
 
 
-def _counted(loop: For) -> _Counted | None:
+def _counted(loop: ir.For) -> _Counted | None:
     view = counted_loop(loop)
     if view is None or view.others or loop.condition is None:
         return None
     type_, low = view.variable.type, view.first
-    if isinstance(low, IntConst) and not type_.signed and 0 <= low.value <= type_.greatest:
-        low = IntConst(low.value, type_)
-    alike = low.type is type_ or (isinstance(low, IntConst) and type_.signed)
+    if isinstance(low, ir.IntConst) and not type_.signed and 0 <= low.value <= type_.greatest:
+        low = ir.IntConst(low.value, type_)
+    alike = low.type is type_ or (isinstance(low, ir.IntConst) and type_.signed)
     counted = _Counted(view.variable.name, low, loop.condition, view.step)
     return counted if alike and not counted.reads & _changed(loop.body) else None
 
 
 def _changed(body: Body) -> frozenset[str]:
     """Return the scalars that a body declares or assigns, those of loops inside it too."""
-    declared = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    declared = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
     return frozenset(declared) | assigned_variables(body)
 
 
 def _written(body: Body) -> set[str]:
-    targets = [stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign)]
-    return {target.array for target in targets if isinstance(target, Element)}
+    targets = [stmt.target for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Assign)]
+    return {target.array for target in targets if isinstance(target, ir.Element)}
 
 
-def _values(declarations: Sequence[Declare]) -> list[Expr]:
+def _values(declarations: Sequence[ir.Declare]) -> list[ir.Expr]:
     return [stmt.value for stmt in declarations if stmt.value is not None]
 
 
-def _one_place(body: Body, array: str, inside: frozenset[str]) -> Element | None:
+def _one_place(body: Body, array: str, inside: frozenset[str]) -> ir.Element | None:
     """Return the one element of an array that a body accesses, in terms of scalars that are not ``inside``.
 
     ``None`` where there may be several, or the index needs memory or what the body changes.
     """
-    names = [stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)]
+    names = [stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)]
     assigned = assigned_variables(body)
-    known: dict[str, Expr] = {}
+    known: dict[str, ir.Expr] = {}
     seen: set[str] = set()
     for stmt in body:
-        if isinstance(stmt, Declare) and stmt.name in seen:
+        if isinstance(stmt, ir.Declare) and stmt.name in seen:
             return None  # above its declaration the name means something else
-        seen |= {name for one in walk_statements((stmt,)) for expr in expressions_of(one) for name in variables(expr)}
-        if isinstance(stmt, Declare) and stmt.value is not None and stmt.type.integer:
+        seen |= {
+            name for one in ir.walk_statements((stmt,)) for expr in ir.expressions_of(one) for name in variables(expr)
+        }
+        if isinstance(stmt, ir.Declare) and stmt.value is not None and stmt.type.integer:
             value = substitute(stmt.value, known)
             if names.count(stmt.name) == 1 and stmt.name not in assigned and stmt.value.type is stmt.type:
                 known[stmt.name] = value
-    places = {substitute(part, known) for part in parts_of(body) if isinstance(part, Element) and part.array == array}
+    places = {
+        substitute(part, known) for part in ir.parts_of(body) if isinstance(part, ir.Element) and part.array == array
+    }
     if len(places) != 1:
         return None
     (place,) = places
-    assert isinstance(place, Element)
+    assert isinstance(place, ir.Element)
     if any(arrays_read(index) or variables(index) & inside for index in place.indices):
         return None
     return place
 
 
-def _in_scalar(array: str, scalar: Var, part: Expr) -> Expr | None:
-    return scalar if isinstance(part, Element) and part.array == array else None
+def _in_scalar(array: str, scalar: ir.Var, part: ir.Expr) -> ir.Expr | None:
+    return scalar if isinstance(part, ir.Element) and part.array == array else None

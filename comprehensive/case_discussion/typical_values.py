@@ -18,20 +18,8 @@ from math import prod
 
 from metafork.analysis.analyses import WARP_SIZE
 from metafork.analysis.counted_loops import counted_loop
+from metafork.ir import program as ir
 from metafork.ir.kernel import Kernel, Space
-from metafork.ir.program import (
-    Declare,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    Program,
-    Stmt,
-    Var,
-    expressions_of,
-    walk_statements,
-)
 from metafork.ir.rewriting import variables
 from metafork.ir.static_values import static_parameters
 from metafork.printing.expressions import representable
@@ -56,13 +44,13 @@ STEPS = (16, 32)
 """Steps of a sum that are done at a time."""
 
 
-def typical_values(program: Program, warp_size: int = WARP_SIZE) -> tuple[Values, ...]:
+def typical_values(program: ir.Program, warp_size: int = WARP_SIZE) -> tuple[Values, ...]:
     """Return combinations of values, the commonest first; none where no parameter has a purpose that is known.
 
     No block has fewer threads than a warp.
     """
     free = static_parameters(program)
-    extents = next((phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)), ())
+    extents = next((phase.threads for phase in ir.walk_statements(program.body) if isinstance(phase, ir.Phase)), ())
     blocks = _blocks([loop.extent for loop in extents], free, warp_size)
     trips = [name for name in _trip_counts(program) if name in free and not any(name in block for block in blocks)]
     shrinking, between = _of_the_grid(program), _between_grid_and_threads(program)
@@ -87,10 +75,10 @@ def _around_the_first(*parts: Sequence[Values]) -> Iterator[Values]:
         yield from ({**first, **other} for other in turn if other is not None)
 
 
-def _blocks(extents: Sequence[Expr], free: frozenset[str], fewest: int) -> list[Values]:
+def _blocks(extents: Sequence[ir.Expr], free: frozenset[str], fewest: int) -> list[Values]:
     """Return what parameters that are extents of a block may be; nothing where some extent is another expression."""
-    names = [extent.name for extent in extents if isinstance(extent, Var) and extent.name in free]
-    rest = [extent.value for extent in extents if isinstance(extent, IntConst)]
+    names = [extent.name for extent in extents if isinstance(extent, ir.Var) and extent.name in free]
+    rest = [extent.value for extent in extents if isinstance(extent, ir.IntConst)]
     if not names or len(names) + len(rest) != len(extents):
         return []
     different = list(dict.fromkeys(names))
@@ -100,17 +88,17 @@ def _blocks(extents: Sequence[Expr], free: frozenset[str], fewest: int) -> list[
     return [one for one in found if fewest <= prod(rest) * prod(one[n] for n in names) <= MOST_THREADS]
 
 
-def _trip_counts(program: Program) -> list[str]:
+def _trip_counts(program: ir.Program) -> list[str]:
     """Return the variables that say how often loops of thread code run, in the order of the text."""
     found: list[str] = []
-    for phase in walk_statements(program.body):
-        for loop in walk_statements(phase.body) if isinstance(phase, Phase) else ():
-            view = counted_loop(loop) if isinstance(loop, For) else None
-            found += [span.name for span in view.spans() if isinstance(span, Var)] if view is not None else []
+    for phase in ir.walk_statements(program.body):
+        for loop in ir.walk_statements(phase.body) if isinstance(phase, ir.Phase) else ():
+            view = counted_loop(loop) if isinstance(loop, ir.For) else None
+            found += [span.name for span in view.spans() if isinstance(span, ir.Var)] if view is not None else []
     return list(dict.fromkeys(found))
 
 
-def _of_the_grid(program: Program) -> frozenset[str]:
+def _of_the_grid(program: ir.Program) -> frozenset[str]:
     """Return the variables that the extents of the grid are computed from."""
     found = frozenset(name for loop in program.grid for name in variables(loop.extent))
     for derived in reversed(program.derived):
@@ -119,25 +107,25 @@ def _of_the_grid(program: Program) -> frozenset[str]:
     return found
 
 
-def _between_grid_and_threads(program: Program) -> frozenset[str]:
+def _between_grid_and_threads(program: ir.Program) -> frozenset[str]:
     """Return the variables that loops between grid and threads are controlled by."""
     return frozenset(name for stmt in _at_block_level(program.body) for name in _controlling(stmt))
 
 
-def _at_block_level(body: Sequence[Stmt]) -> Iterator[For]:
+def _at_block_level(body: Sequence[ir.Stmt]) -> Iterator[ir.For]:
     for stmt in body:
         match stmt:
-            case For():
+            case ir.For():
                 yield stmt
                 yield from _at_block_level(stmt.body)
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 yield from _at_block_level((*then, *otherwise))
             case _:
                 pass
 
 
-def _controlling(loop: For) -> frozenset[str]:
-    parts = [loop.condition, *(expr for stmt in (loop.init, loop.step) if stmt for expr in expressions_of(stmt))]
+def _controlling(loop: ir.For) -> frozenset[str]:
+    parts = [loop.condition, *(expr for stmt in (loop.init, loop.step) if stmt for expr in ir.expressions_of(stmt))]
     return frozenset(name for part in parts if part is not None for name in variables(part))
 
 
@@ -148,12 +136,12 @@ def is_simpler(kernel: Kernel, dynamic: Kernel) -> bool:
 
 
 def _shape(kernel: Kernel) -> tuple[int, int, int]:
-    statements = tuple(walk_statements(kernel.body))
-    loops = sum(isinstance(stmt, For) and _symbolic(stmt) for stmt in statements)
-    conditions = sum(isinstance(stmt, If) for stmt in statements)
+    statements = tuple(ir.walk_statements(kernel.body))
+    loops = sum(isinstance(stmt, ir.For) and _symbolic(stmt) for stmt in statements)
+    conditions = sum(isinstance(stmt, ir.If) for stmt in statements)
     return loops, conditions, -sum(memory.space is Space.PRIVATE for memory in kernel.memories)
 
 
-def _symbolic(loop: For) -> bool:
-    own = {loop.init.name} if isinstance(loop.init, Declare) else set()
+def _symbolic(loop: ir.For) -> bool:
+    own = {loop.init.name} if isinstance(loop.init, ir.Declare) else set()
     return loop.condition is not None and bool(variables(loop.condition) - own)

@@ -10,21 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    Var,
-)
 
 _STEPS = {
     "+": "METAFORK_ADD",
@@ -61,7 +48,7 @@ def within_type(text: str, type_: ScalarType) -> str:
     return f"METAFORK_WITHIN({text}, 0, {'INT64_MAX' if bits == 64 else f'UINT{bits}_MAX'})"
 
 
-def checked(expr: Expr, names: Mapping[str, str]) -> str:
+def checked(expr: ir.Expr, names: Mapping[str, str]) -> str:
     """Return the text of an ``int64_t`` expression with the value of ``expr``; ``names`` gives the known scalars.
 
     Raises ``ComputationError``.
@@ -69,14 +56,14 @@ def checked(expr: Expr, names: Mapping[str, str]) -> str:
     if expr.type.floating:
         return f"metafork_truncate(&metafork_failed, {_floating(expr, names)})"
     match expr:
-        case IntConst(value=value):
+        case ir.IntConst(value=value):
             if value >= 2**63:
                 raise ComputationError(f"{value} does not fit 64 signed bits")
             return int64_constant(value)
-        case Var(name=name):
+        case ir.Var(name=name):
             # What an unsigned type holds would make C compute with it in that type.
             return _known(name, names) if expr.type.signed else f"(int64_t){_known(name, names)}"
-        case Unary(op=op, operand=operand):
+        case ir.Unary(op=op, operand=operand):
             match op:
                 case "+":
                     return checked(operand, names)
@@ -86,19 +73,19 @@ def checked(expr: Expr, names: Mapping[str, str]) -> str:
                     return f"(int64_t)!{_truth(operand, names)}"
                 case _:
                     return _bounded(f"~(int64_t)({checked(operand, names)})", expr.type)
-        case Cast(type=type_, operand=operand):
+        case ir.Cast(type=type_, operand=operand):
             if type_ is ScalarType.BOOL:
                 return f"(int64_t){_truth(operand, names)}"
             return within_type(checked(operand, names), type_)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             first, second = (_converted(arm, expr.type, names) for arm in (then, otherwise))
             return f"({_truth(condition, names)} ? {first} : {second})"
-        case Binary(op=op, left=left, right=right) if op in LOGICAL:
+        case ir.Binary(op=op, left=left, right=right) if op in ir.LOGICAL:
             return f"(int64_t)({_truth(left, names)} {op} {_truth(right, names)})"
-        case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+        case ir.Binary(op=op, left=left, right=right) if op in ir.COMPARISONS:
             common = common_type(left.type, right.type)
             return f"(int64_t)({_converted(left, common, names)} {op} {_converted(right, common, names)})"
-        case Binary(op=op, left=left, right=right):
+        case ir.Binary(op=op, left=left, right=right):
             operands = [left, right]
             if op in ("<<", ">>"):
                 first, second = (checked(operand, names) for operand in operands)
@@ -107,7 +94,7 @@ def checked(expr: Expr, names: Mapping[str, str]) -> str:
             if op in _STEPS:
                 return _bounded(f"{_STEPS[op]}({first}, {second})", expr.type)
             return f"({first} {op} {second})"
-        case Call() | Element() | FloatConst():
+        case ir.Call() | ir.Element() | ir.FloatConst():
             raise ComputationError("the host cannot read an array or call a function here")
         case _:
             assert_never(expr)
@@ -124,37 +111,37 @@ def _bounded(text: str, type_: ScalarType) -> str:
     return text if type_.signed else within_type(text, type_)
 
 
-def _converted(expr: Expr, type_: ScalarType, names: Mapping[str, str]) -> str:
+def _converted(expr: ir.Expr, type_: ScalarType, names: Mapping[str, str]) -> str:
     if type_.floating:
         return f"({type_.spelling}){_floating(expr, names)}"
     text = checked(expr, names)
     return within_type(text, type_) if expr.type.signed and not type_.signed else text
 
 
-def _truth(expr: Expr, names: Mapping[str, str]) -> str:
+def _truth(expr: ir.Expr, names: Mapping[str, str]) -> str:
     text = _floating(expr, names) if expr.type.floating else checked(expr, names)
     return f"(({text}) != 0)"
 
 
-def _floating(expr: Expr, names: Mapping[str, str]) -> str:
+def _floating(expr: ir.Expr, names: Mapping[str, str]) -> str:
     """Return the text of a floating value of the expression's own type (an integer's text where it is an integer)."""
     if not expr.type.floating:
         return f"({checked(expr, names)})"
     match expr:
-        case FloatConst(text=text):
+        case ir.FloatConst(text=text):
             return f"({text})"
-        case Var(name=name):
+        case ir.Var(name=name):
             return _known(name, names)
-        case Unary(op=op, operand=operand):
+        case ir.Unary(op=op, operand=operand):
             return f"({op}{_floating(operand, names)})"
-        case Cast(type=type_, operand=operand):
+        case ir.Cast(type=type_, operand=operand):
             return f"(({type_.spelling}){_floating(operand, names)})"
-        case Binary(op=op, left=left, right=right):
+        case ir.Binary(op=op, left=left, right=right):
             return f"({_converted(left, expr.type, names)} {op} {_converted(right, expr.type, names)})"
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             first, second = (_converted(arm, expr.type, names) for arm in (then, otherwise))
             return f"({_truth(condition, names)} ? {first} : {second})"
-        case Call(name=name, arguments=arguments):
+        case ir.Call(name=name, arguments=arguments):
             # The double form of a function converts its arguments itself; a cast keeps C++ from choosing another one.
             kind = "float" if expr.type is ScalarType.FLOAT else "double"
             return f"{name}({', '.join(f'({kind}){_floating(argument, names)}' for argument in arguments)})"

@@ -12,16 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from comprehensive.emit.identifiers import safe_identifiers
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Element,
-    Program,
-    Slot,
-    parts_of,
-    walk_statements,
-)
 
 
 class Signature(Struct, frozen=True):
@@ -32,7 +24,7 @@ class Signature(Struct, frozen=True):
     ``moved`` are the arrays as the host has them, each once, by the names that ``arrays`` has.
     """
 
-    program: Program
+    program: ir.Program
     parameters: Mapping[str, str]
     values: Mapping[str, str]
     arrays: Mapping[str, str]
@@ -41,7 +33,7 @@ class Signature(Struct, frozen=True):
     variant: str
     stream: str
     written: frozenset[str]
-    moved: tuple[Array, ...]
+    moved: tuple[ir.Array, ...]
 
     @property
     def name(self) -> str:
@@ -69,7 +61,7 @@ class Signature(Struct, frozen=True):
         """Return the declarations of the device pointers."""
         return [f"{self.pointer_type(array)}{self.arrays[array.name]}" for array in self.moved]
 
-    def pointer_type(self, array: Array) -> str:
+    def pointer_type(self, array: ir.Array) -> str:
         """Return ``const float *`` for an array that is only read, ``float *`` for others, ``void *`` for views."""
         element = "void" if array.slots else element_type(array.element)
         return f"{'' if array.name in self.written else 'const '}{element} *"
@@ -89,7 +81,7 @@ def value_type(type_: ScalarType) -> str:
     return "int" if type_ is ScalarType.BOOL else type_.spelling
 
 
-def signature_of(program: Program) -> Signature:
+def signature_of(program: ir.Program) -> Signature:
     """Return the interface of a schedule's program."""
     parameters = [p.name for p in program.parameters if not p.of_serial_loop]
     parameters += [p.name for p in program.parameters if p.of_serial_loop]
@@ -112,30 +104,30 @@ def signature_of(program: Program) -> Signature:
     )
 
 
-def host_arrays(program: Program) -> tuple[Array, ...]:
+def host_arrays(program: ir.Program) -> tuple[ir.Array, ...]:
     """Return the arrays of a program as the host has them: one for all views of an array of structures."""
-    found: dict[str, Array] = {}
+    found: dict[str, ir.Array] = {}
     for array in program.arrays:
-        whole = replace(array, name=array.whole, slots=(Slot(array.element, 0),)) if array.whole else array
+        whole = replace(array, name=array.whole, slots=(ir.Slot(array.element, 0),)) if array.whole else array
         found.setdefault(whole.name, whole)
     return tuple(found.values())
 
 
-def _with_wholes(program: Program, names: frozenset[str]) -> frozenset[str]:
+def _with_wholes(program: ir.Program, names: frozenset[str]) -> frozenset[str]:
     """Return names of arrays, and of those that they are views of."""
     return names | {array.whole for array in program.arrays if array.whole and array.name in names}
 
 
-def written_arrays(program: Program) -> frozenset[str]:
+def written_arrays(program: ir.Program) -> frozenset[str]:
     """Return the names of the arrays that some statement of the program assigns to."""
     return frozenset(
         stmt.target.array
-        for stmt in walk_statements(program.body)
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+        for stmt in ir.walk_statements(program.body)
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
     )
 
 
-def touched_arrays(program: Program) -> frozenset[str]:
+def touched_arrays(program: ir.Program) -> frozenset[str]:
     """Return the names of the arrays that the program reads or writes, and of those that they are views of."""
-    named = frozenset(part.array for part in parts_of(program.body) if isinstance(part, Element))
+    named = frozenset(part.array for part in ir.parts_of(program.body) if isinstance(part, ir.Element))
     return _with_wholes(program, named)

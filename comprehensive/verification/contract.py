@@ -15,22 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Array,
-    Assign,
-    BlockArray,
-    Call,
-    Declare,
-    Element,
-    Expr,
-    For,
-    IntConst,
-    PrivateArray,
-    Program,
-    Var,
-    walk_statements,
-)
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
 from metafork.ir.translation_unit import Schedule, TranslationUnit
 from metafork.printing.expressions import PLAIN_C, Spelling, as_written, expression
@@ -46,8 +32,8 @@ class _Sites(Struct):
     spelling: Spelling = PLAIN_C
 
     def added(
-        self, element: Element, index: Expr, extent: Expr, uniform: frozenset[str], from_memory: frozenset[str]
-    ) -> IntConst:
+        self, element: ir.Element, index: ir.Expr, extent: ir.Expr, uniform: frozenset[str], from_memory: frozenset[str]
+    ) -> ir.IntConst:
         text = expression(element, self.spelling)
         place, limit = expression(index, self.spelling), expression(extent)
         if arrays_read(index) or variables(index) & from_memory:
@@ -57,7 +43,7 @@ class _Sites(Struct):
         else:
             row = (text, *2 * (f"add an assert under which 0 <= {place} && {place} < {limit}",))
         self.rows.append(row)
-        return IntConst(len(self.rows) - 1)
+        return ir.IntConst(len(self.rows) - 1)
 
     def table(self) -> str:
         rows = ",\n".join(f"  {{{', '.join(quoted(text) for text in row)}}}" for row in self.rows)
@@ -88,36 +74,36 @@ def _nest(schedule: Schedule, sites: _Sites) -> str:
     return serial_text(program, body)
 
 
-def _checking(program: Program, sites: _Sites) -> Callable[[Expr], Expr | None]:
-    arrays: dict[str, Array] = {array.name: array for array in program.arrays}
-    own = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray | PrivateArray)]
+def _checking(program: ir.Program, sites: _Sites) -> Callable[[ir.Expr], ir.Expr | None]:
+    arrays: dict[str, ir.Array] = {array.name: array for array in program.arrays}
+    own = [stmt.array for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray | ir.PrivateArray)]
     arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
     from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 
-    def checked(expr: Expr) -> Expr | None:
-        if not isinstance(expr, Element) or expr.array not in arrays:
+    def checked(expr: ir.Expr) -> ir.Expr | None:
+        if not isinstance(expr, ir.Element) or expr.array not in arrays:
             return None
         indices = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
             site = sites.added(expr, index, extent, uniform, from_memory)
             inner = map_expression(index, checked)
-            indices.append(Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))
+            indices.append(ir.Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))
         return replace(expr, indices=tuple(indices))
 
     return checked
 
 
-def _from_memory(program: Program) -> frozenset[str]:
+def _from_memory(program: ir.Program) -> frozenset[str]:
     """Return the scalars of a schedule whose values depend on what arrays hold, loop variables by their bounds."""
     found: frozenset[str] = frozenset()
     while True:
         more = found
-        for stmt in walk_statements(program.body):
+        for stmt in ir.walk_statements(program.body):
             match stmt:
-                case Declare(name=name, value=read) | Assign(target=Var(name=name), value=read):
+                case ir.Declare(name=name, value=read) | ir.Assign(target=ir.Var(name=name), value=read):
                     pass
-                case For(init=Declare(name=name) | Assign(target=Var(name=name)), condition=read):
+                case ir.For(init=ir.Declare(name=name) | ir.Assign(target=ir.Var(name=name)), condition=read):
                     pass
                 case _:
                     continue

@@ -10,18 +10,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import OPERATORS, kind
 from metafork.ir.kernel import Kernel, Space
-from metafork.ir.program import (
-    Assign,
-    Call,
-    Declare,
-    Element,
-    Expr,
-    IntConst,
-    Var,
-)
 from metafork.ir.visitor import Rewriter
 
 LONG = ScalarType.LONG_LONG
@@ -32,7 +24,7 @@ ENTRY = "metafork_entered"
 def instrumented(kernel: Kernel) -> Kernel:
     """Return the kernel with every access to global and shared memory announced."""
     rewriting = _Announcing({memory.name: memory.space for memory in kernel.memories})
-    entry = Declare(ENTRY, ScalarType.INT, Call("METAFORK_ENTERS", (), ScalarType.INT))
+    entry = ir.Declare(ENTRY, ScalarType.INT, ir.Call("METAFORK_ENTERS", (), ScalarType.INT))
     return replace(kernel, body=(entry, *rewriting.body(kernel.body)))
 
 
@@ -40,40 +32,40 @@ class _Announcing(Rewriter):
     def __init__(self, spaces: Mapping[str, Space]) -> None:
         self._spaces = spaces
 
-    def assign(self, node: Assign) -> Assign:
+    def assign(self, node: ir.Assign) -> ir.Assign:
         target = node.target
         if self._is_copy(node):
-            assert isinstance(target, Element)
-            assert isinstance(node.value, Element)
+            assert isinstance(target, ir.Element)
+            assert isinstance(node.value, ir.Element)
             source = self._announced(node.value, "METAFORK_COPIES")
             # One that takes its time is as good as one that does not: results say what is read too early.
             return replace(node, target=self._announced(target, "METAFORK_TAKES"), value=source, asynchronous=False)
         value = self.expression(node.value)
-        if isinstance(target, Var):
+        if isinstance(target, ir.Var):
             return replace(node, value=value)
         if node.atomic:
-            number = IntConst(OPERATORS.index(kind(node)) + 1)
+            number = ir.IntConst(OPERATORS.index(kind(node)) + 1)
             return replace(node, target=self._announced(target, "METAFORK_ATOMICS", number), value=value)
         return replace(
             node, target=self._announced(target, "METAFORK_UPDATES" if node.op else "METAFORK_WRITES"), value=value
         )
 
-    def _is_copy(self, stmt: Assign) -> bool:
+    def _is_copy(self, stmt: ir.Assign) -> bool:
         """Say whether this moves one element from global to shared memory (the target is evaluated last in C++17)."""
         return (
-            isinstance(stmt.target, Element)
-            and isinstance(stmt.value, Element)
+            isinstance(stmt.target, ir.Element)
+            and isinstance(stmt.value, ir.Element)
             and not stmt.op
             and self._spaces.get(stmt.target.array) is Space.SHARED
             and self._spaces.get(stmt.value.array) is Space.GLOBAL
         )
 
-    def _announced(self, element: Element, how: str, *more: Expr) -> Element:
+    def _announced(self, element: ir.Element, how: str, *more: ir.Expr) -> ir.Element:
         index = self.expression(element.indices[0])
         if self._spaces.get(element.array, Space.PRIVATE) in (Space.PRIVATE, Space.CONSTANT):
             return replace(element, indices=(index,))
-        place = Call(how, (Var(element.array, element.type), index, *more), LONG)
+        place = ir.Call(how, (ir.Var(element.array, element.type), index, *more), LONG)
         return replace(element, indices=(place,), part=None)  # each element by itself
 
-    def expression(self, expr: Expr) -> Expr:
-        return self._announced(expr, "METAFORK_READS") if isinstance(expr, Element) else super().expression(expr)
+    def expression(self, expr: ir.Expr) -> ir.Expr:
+        return self._announced(expr, "METAFORK_READS") if isinstance(expr, ir.Element) else super().expression(expr)

@@ -12,18 +12,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Declare,
-    Expr,
-    For,
-    IntConst,
-    Unary,
-    Var,
-    binary,
-)
 from metafork.ir.rewriting import arrays_read, assigned_variables, variables
 
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!=", "==": "=="}
@@ -38,62 +28,64 @@ class CountedLoop(Struct, frozen=True):
     whether the loop declares its variable.
     """
 
-    variable: Var
+    variable: ir.Var
     declared: bool
-    first: Expr
-    step: Expr
+    first: ir.Expr
+    step: ir.Expr
     down: bool
-    conditions: tuple[Expr, ...]
-    others: tuple[Expr, ...]
+    conditions: tuple[ir.Expr, ...]
+    others: tuple[ir.Expr, ...]
 
     @property
     def unit(self) -> bool:
         """Whether the variable goes by ones."""
-        return isinstance(self.step, IntConst) and self.step.value == 1
+        return isinstance(self.step, ir.IntConst) and self.step.value == 1
 
     @property
     def computed(self) -> ScalarType:
         """The type in which C computes the next value."""
         return common_type(self.variable.type, self.step.type)
 
-    def limits(self) -> Iterator[tuple[str, Expr]]:
+    def limits(self) -> Iterator[tuple[str, ir.Expr]]:
         """Yield the conditions ``variable op limit`` as (op, limit), whichever side the variable stands on."""
         yield from self._limits(self.conditions)
 
-    def _limits(self, conditions: Iterable[Expr]) -> Iterator[tuple[str, Expr]]:
+    def _limits(self, conditions: Iterable[ir.Expr]) -> Iterator[tuple[str, ir.Expr]]:
         for condition in conditions:
             match condition:
-                case Binary(op=op, left=Var(name=name), right=limit) if name == self.variable.name:
+                case ir.Binary(op=op, left=ir.Var(name=name), right=limit) if name == self.variable.name:
                     pass
-                case Binary(op=op, left=limit, right=Var(name=name)) if name == self.variable.name and op in MIRRORED:
+                case ir.Binary(op=op, left=limit, right=ir.Var(name=name)) if (
+                    name == self.variable.name and op in MIRRORED
+                ):
                     op = MIRRORED[op]
                 case _:
                     continue
             if self.variable.name not in variables(limit):
                 yield op, limit
 
-    def only_limit(self) -> tuple[str, Expr] | None:
+    def only_limit(self) -> tuple[str, ir.Expr] | None:
         """Return the loop's condition where it is ``variable op limit`` alone, whatever the limit is."""
         conditions = (*self.conditions, *self.others)
         found = tuple(self._limits(conditions))
         return found[0] if len(found) == len(conditions) == 1 else None
 
-    def spans(self) -> Iterator[Expr]:
+    def spans(self) -> Iterator[ir.Expr]:
         """Yield what is at least 1 where the loop runs at all; by ones, the least of it is the trip count."""
         for op, limit in self.limits():
             if op not in (("<", "<=") if not self.down else (">", ">=")):
                 continue
             high, low = (limit, self.first) if not self.down else (self.first, limit)
-            span = high if low == IntConst(0) else binary("-", high, low)
-            yield span if op in ("<", ">") else binary("+", span, IntConst(1))
+            span = high if low == ir.IntConst(0) else ir.binary("-", high, low)
+            yield span if op in ("<", ">") else ir.binary("+", span, ir.IntConst(1))
 
 
-def counted_loop(loop: For) -> CountedLoop | None:
+def counted_loop(loop: ir.For) -> CountedLoop | None:
     """Return the counted-loop view of a loop, ``None`` where it has none."""
     match loop.init:
-        case Declare(name=name, type=type_, value=first) if first is not None:
-            variable, declared = Var(name, type_), True
-        case Assign(target=Var() as variable, op="", value=first):
+        case ir.Declare(name=name, type=type_, value=first) if first is not None:
+            variable, declared = ir.Var(name, type_), True
+        case ir.Assign(target=ir.Var() as variable, op="", value=first):
             declared = False
         case _:
             return None
@@ -106,40 +98,40 @@ def counted_loop(loop: For) -> CountedLoop | None:
     amount, down = step
     if not amount.type.integer or arrays_read(amount) or variables(amount) & (changed | {variable.name}):
         return None
-    conditions: list[Expr] = []
-    others: list[Expr] = []
+    conditions: list[ir.Expr] = []
+    others: list[ir.Expr] = []
     for condition in conjuncts(loop.condition):
         steady = not arrays_read(condition) and not variables(condition) & changed
         (conditions if steady else others).append(condition)
     return CountedLoop(variable, declared, first, amount, down, tuple(conditions), tuple(others))
 
 
-def _step(name: str, step: Assign) -> tuple[Expr, bool] | None:
+def _step(name: str, step: ir.Assign) -> tuple[ir.Expr, bool] | None:
     """Return by what a step changes the variable, and whether it takes that away."""
     match step:
-        case Assign(target=Var(name=stepped), op="+" | "-" as op, value=amount) if stepped == name:
+        case ir.Assign(target=ir.Var(name=stepped), op="+" | "-" as op, value=amount) if stepped == name:
             pass
-        case Assign(target=Var(name=stepped), op="", value=Binary(op="+" | "-" as op, left=Var(name=old),
+        case ir.Assign(target=ir.Var(name=stepped), op="", value=ir.Binary(op="+" | "-" as op, left=ir.Var(name=old),
                     right=amount)) if stepped == old == name:  # fmt: skip
             pass
-        case Assign(target=Var(name=stepped), op="", value=Binary(op="+" as op, left=amount,
-                    right=Var(name=old))) if stepped == old == name:  # fmt: skip
+        case ir.Assign(target=ir.Var(name=stepped), op="", value=ir.Binary(op="+" as op, left=amount,
+                    right=ir.Var(name=old))) if stepped == old == name:  # fmt: skip
             pass
         case _:
             return None
     down = op == "-"
     match amount:
-        case Unary(op="-", operand=positive):
+        case ir.Unary(op="-", operand=positive):
             return positive, not down
-        case IntConst(value=value) if value < 0:
-            return IntConst(-value, amount.type), not down
+        case ir.IntConst(value=value) if value < 0:
+            return ir.IntConst(-value, amount.type), not down
         case _:
             return amount, down
 
 
-def conjuncts(condition: Expr) -> Iterator[Expr]:
+def conjuncts(condition: ir.Expr) -> Iterator[ir.Expr]:
     """Yield the operands of a chain of ``&&``, a single condition as it is."""
-    if isinstance(condition, Binary) and condition.op == "&&":
+    if isinstance(condition, ir.Binary) and condition.op == "&&":
         yield from conjuncts(condition.left)
         yield from conjuncts(condition.right)
     else:

@@ -11,29 +11,11 @@ from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.host_arithmetic import signed_parts
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    ParameterKind,
-    Phase,
-    Program,
-    Stmt,
-    Var,
-    While,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 
 
-def program_facts(program: Program, demands: list[Constraint] | None = None) -> Facts:
+def program_facts(program: ir.Program, demands: list[Constraint] | None = None) -> Facts:
     """Return what holds of the parameters and derived scalars whenever the nest of ``program`` runs.
 
     Parameters are non-negative, divisors at least 1, dividends non-negative, trip counts of ``meta_for``s and of
@@ -87,9 +69,9 @@ def _always(constraint: Constraint) -> bool:
     return constraint.difference.is_constant and constraint.holds({})
 
 
-def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType) -> Polynomial | None:
+def _derived_value(scope: Scope, name: str, definition: ir.Expr, type_: ScalarType) -> Polynomial | None:
     """Return the value of a derived scalar; a plain quotient gives the scalar's own name to its symbol."""
-    if not (isinstance(definition, Binary) and definition.op == "/"):
+    if not (isinstance(definition, ir.Binary) and definition.op == "/"):
         return scope.converted(definition, type_)
     if type_.size < 4 and not type_.holds(definition.type):
         return None  # it may lose high bits
@@ -104,67 +86,67 @@ def _derived_value(scope: Scope, name: str, definition: Expr, type_: ScalarType)
     return stored
 
 
-def _trip_counts(program: Program) -> Iterator[tuple[Expr, bool]]:
+def _trip_counts(program: ir.Program) -> Iterator[tuple[ir.Expr, bool]]:
     """Yield the trip counts of loops, each with whether it is at least 1 in every launch.
 
     Those of grid and thread loops are, and of loops of thread code that may become loops of the grid.  Other serial
     loops may have no iteration: that is no condition of the schedule.
     """
-    sizes = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.PROGRAM}
+    sizes = {parameter.name for parameter in program.parameters if parameter.kind is ir.ParameterKind.PROGRAM}
     sizes -= {parameter.name for parameter in program.parameters if parameter.of_serial_loop}
     sizes |= {derived.name for derived in program.derived}
     for loop in program.grid:
         yield loop.extent, True
-    for stmt in walk_statements(program.body):
-        if not isinstance(stmt, Phase):
+    for stmt in ir.walk_statements(program.body):
+        if not isinstance(stmt, ir.Phase):
             continue
         for thread in stmt.threads:
             yield thread.extent, True
-        for inner in walk_statements(stmt.body):
-            view = counted_loop(inner) if isinstance(inner, For) else None
-            if view is not None and isinstance(inner, For):
+        for inner in ir.walk_statements(stmt.body):
+            view = counted_loop(inner) if isinstance(inner, ir.For) else None
+            if view is not None and isinstance(inner, ir.For):
                 joins = _is_granularity(view, inner.body)
                 yield from ((one, joins and _names(one) <= sizes) for one in view.spans())
 
 
-def _is_granularity(view: CountedLoop, body: tuple[Stmt, ...]) -> bool:
+def _is_granularity(view: CountedLoop, body: tuple[ir.Stmt, ...]) -> bool:
     """Say whether a loop from 0 by ones only updates elements that its variable takes part in, and no scalar."""
-    if view.down or not view.unit or view.first != IntConst(0) or len(view.conditions) != 1 or view.others:
+    if view.down or not view.unit or view.first != ir.IntConst(0) or len(view.conditions) != 1 or view.others:
         return False
     own = {view.variable.name}
-    targets: list[Element] = []
-    for stmt in walk_statements(body):
-        if isinstance(stmt, Declare):
+    targets: list[ir.Element] = []
+    for stmt in ir.walk_statements(body):
+        if isinstance(stmt, ir.Declare):
             own.add(stmt.name)
-        elif isinstance(stmt, Assign) and isinstance(stmt.target, Element):
+        elif isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element):
             targets.append(stmt.target)
-        elif isinstance(stmt, Assign) and isinstance(stmt.target, Var) and stmt.target.name not in own:
+        elif isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and stmt.target.name not in own:
             return False
     return bool(targets) and all(own & {name for index in one.indices for name in _names(index)} for one in targets)
 
 
-def _names(expr: Expr) -> set[str]:
-    return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
+def _names(expr: ir.Expr) -> set[str]:
+    return {part.name for part in ir.walk_expression(expr) if isinstance(part, ir.Var)}
 
 
-def assigned_scalars(body: Iterable[Stmt]) -> frozenset[str]:
+def assigned_scalars(body: Iterable[ir.Stmt]) -> frozenset[str]:
     """Return the names of scalars that some statement of the body assigns; declarations do not count."""
     return frozenset(
         stmt.target.name
-        for stmt in walk_statements(tuple(body))
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Var)
+        for stmt in ir.walk_statements(tuple(body))
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var)
     )
 
 
-def _divisions(program: Program) -> Iterator[Expr]:
+def _divisions(program: ir.Program) -> Iterator[ir.Expr]:
     """Yield the quotients and remainders of extents, bounds, indices and integer scalars.
 
     Those of conditions are left to whoever reads the condition: they need no symbol where only their truth counts.
     """
 
-    def inside(expr: Expr) -> Iterator[Expr]:
-        for part in reversed(tuple(walk_expression(expr))):
-            if isinstance(part, Binary) and part.op in ("/", "%") and part.type.integer:
+    def inside(expr: ir.Expr) -> Iterator[ir.Expr]:
+        for part in reversed(tuple(ir.walk_expression(expr))):
+            if isinstance(part, ir.Binary) and part.op in ("/", "%") and part.type.integer:
                 yield part
 
     for array in program.arrays:
@@ -172,8 +154,8 @@ def _divisions(program: Program) -> Iterator[Expr]:
             yield from inside(extent)
     for loop in program.grid:
         yield from inside(loop.extent)
-    for stmt in walk_statements(program.body):
-        if isinstance(stmt, If | While):
+    for stmt in ir.walk_statements(program.body):
+        if isinstance(stmt, ir.If | ir.While):
             continue
-        for expr in expressions_of(stmt):
+        for expr in ir.expressions_of(stmt):
             yield from inside(expr)

@@ -12,15 +12,7 @@ from msgspec import Struct
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.values.conditions import Meaning
 from metafork.analysis.values.loop_ranges import LoopRange
-from metafork.ir.program import (
-    Break,
-    Continue,
-    Element,
-    Expr,
-    If,
-    Phase,
-    Stmt,
-)
+from metafork.ir import program as ir
 
 
 class Guard(Struct, frozen=True):
@@ -29,7 +21,7 @@ class Guard(Struct, frozen=True):
     ``lasts``: it held in all iterations of the loop around it until then, for it ends the loop otherwise.
     """
 
-    condition: Expr
+    condition: ir.Expr
     truth: bool
     meaning: Meaning
     lasts: bool = False
@@ -57,7 +49,7 @@ class Reference(Struct, frozen=True):
     ``certain`` one is made in exactly those iterations of its loops that the guards allow.
     """
 
-    element: Element
+    element: ir.Element
     indices: tuple[Polynomial | None, ...]
     reads: bool
     writes: bool
@@ -97,25 +89,25 @@ class Reference(Struct, frozen=True):
         return ranges + tuple(c for guard in self.guards for c in guard.constraints)
 
 
-def left_early(body: tuple[Stmt, ...]) -> bool:
+def left_early(body: tuple[ir.Stmt, ...]) -> bool:
     """Say whether a ``break`` or ``continue`` belongs to the loop with this body."""
     return any(
-        isinstance(stmt, Break | Continue)
-        or (isinstance(stmt, If) and (left_early(stmt.then) or left_early(stmt.otherwise)))
+        isinstance(stmt, ir.Break | ir.Continue)
+        or (isinstance(stmt, ir.If) and (left_early(stmt.then) or left_early(stmt.otherwise)))
         for stmt in body
     )
 
 
-def breaks(body: tuple[Stmt, ...]) -> int:
+def breaks(body: tuple[ir.Stmt, ...]) -> int:
     """Return how many ``break``s belong to the loop with this body."""
     found = 0
     for stmt in body:
         match stmt:
-            case Break():
+            case ir.Break():
                 found += 1
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 found += breaks(then) + breaks(otherwise)
-            case Phase(body=inner):
+            case ir.Phase(body=inner):
                 found += breaks(inner)
             case _:
                 pass

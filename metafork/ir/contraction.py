@@ -23,19 +23,8 @@ import re
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Expr,
-    Program,
-    Stmt,
-    Unary,
-    binary,
-    unary,
-)
 from metafork.ir.rewriting import names_of
 from metafork.ir.translation_unit import Schedule, TranslationUnit
 from metafork.ir.visitor import Body, Rewriter
@@ -73,29 +62,29 @@ def _check_names(unit: TranslationUnit, schedule: Schedule) -> None:
             raise NameTakenError(f"the schedule at line {line} is to call {name}, which is another name in this file")
 
 
-def contracted(program: Program) -> Program:
+def contracted(program: ir.Program) -> ir.Program:
     """Return the program with its sums of products fused."""
     return replace(program, body=_Contraction().body(program.body))
 
 
 class _Contraction(Rewriter):
-    def binary(self, node: Binary) -> Expr:
+    def binary(self, node: ir.Binary) -> ir.Expr:
         fused = _sum_of_a_product(node)
         return super().binary(node) if fused is None else self.call(fused)
 
-    def assign(self, node: Assign) -> Stmt | Body:
+    def assign(self, node: ir.Assign) -> ir.Stmt | Body:
         if node.op in ("+", "-"):
-            total = binary(node.op, node.target, node.value, node.span)
+            total = ir.binary(node.op, node.target, node.value, node.span)
             if _sum_of_a_product(total) is not None:
                 node = replace(node, op="", value=total)
         return super().assign(node)
 
-    def extent(self, expr: Expr) -> Expr:
+    def extent(self, expr: ir.Expr) -> ir.Expr:
         return expr
 
 
-def _sum_of_a_product(expr: Expr) -> Call | None:
-    if not isinstance(expr, Binary) or expr.op not in ("+", "-") or expr.type not in _FUSED:
+def _sum_of_a_product(expr: ir.Expr) -> ir.Call | None:
+    if not isinstance(expr, ir.Binary) or expr.op not in ("+", "-") or expr.type not in _FUSED:
         return None
     minus = expr.op == "-"
     for one, other, negated, subtracted in (
@@ -103,23 +92,23 @@ def _sum_of_a_product(expr: Expr) -> Call | None:
         (expr.right, expr.left, minus, False),
     ):
         negative, product = _without_signs(one)
-        if isinstance(product, Binary) and product.op == "*" and product.type is expr.type:
+        if isinstance(product, ir.Binary) and product.op == "*" and product.type is expr.type:
             first = _signed(product.left, expr.type, negative != negated)
             arguments = (first, product.right, _signed(other, expr.type, subtracted))
-            return Call(_FUSED[expr.type], arguments, expr.type, expr.span)
+            return ir.Call(_FUSED[expr.type], arguments, expr.type, expr.span)
     return None
 
 
-def _without_signs(expr: Expr) -> tuple[bool, Expr]:
+def _without_signs(expr: ir.Expr) -> tuple[bool, ir.Expr]:
     """Return whether the signs in front of an expression negate it, and the expression behind them."""
     negative = False
-    while isinstance(expr, Unary) and expr.op in ("+", "-"):
+    while isinstance(expr, ir.Unary) and expr.op in ("+", "-"):
         negative, expr = negative != (expr.op == "-"), expr.operand
     return negative, expr
 
 
-def _signed(expr: Expr, type_: ScalarType, negative: bool) -> Expr:
+def _signed(expr: ir.Expr, type_: ScalarType, negative: bool) -> ir.Expr:
     """Negate an operand, if at all, in the type of the sum: in its own, an integer might wrap."""
     if not negative:
         return expr
-    return unary("-", expr if expr.type is type_ else Cast(type_, expr), expr.span)
+    return ir.unary("-", expr if expr.type is type_ else ir.Cast(type_, expr), expr.span)

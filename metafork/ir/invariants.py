@@ -30,41 +30,10 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.atomic_updates import OPERATORS
 from metafork.ir.kernel import ASYNCHRONOUS_BYTES, Kernel, Space
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    binary,
-    expressions_of,
-    unary,
-    walk_expression,
-    walk_statements,
-)
 
 SWITCH = "METAFORK_VERIFY"
 """The environment variable that, set to 1, has every program and kernel checked as it is made."""
@@ -83,7 +52,7 @@ def checking() -> bool:
     return os.environ.get(SWITCH) == "1"
 
 
-def check_program(program: Program) -> None:
+def check_program(program: ir.Program) -> None:
     """Raise ``InvariantError`` where an invariant does not hold."""
     arrays = {array.name: array for array in (*program.arrays, *(table.array for table in program.tables))}
     scalars = {one.name: one.type for one in program.parameters} | {one.name: one.type for one in program.values}
@@ -111,11 +80,11 @@ def check_program(program: Program) -> None:
             raise InvariantError(f"{program.name}: the static {name} is no parameter")
 
 
-def _check_tables(program: Program) -> None:
+def _check_tables(program: ir.Program) -> None:
     _distinct(program.name, [one.name for one in (*program.arrays, *(table.array for table in program.tables))])
     for table in program.tables:
         array = table.array
-        extents = [extent.value for extent in array.extents if isinstance(extent, IntConst)]
+        extents = [extent.value for extent in array.extents if isinstance(extent, ir.IntConst)]
         if len(extents) < len(array.extents) or math.prod(extents) != len(table.values):
             raise InvariantError(f"{program.name}: the table {array.name} has not as many values as elements")
         if any(value.type is not array.element for value in table.values):
@@ -129,26 +98,28 @@ def check_kernel(kernel: Kernel) -> None:
     for memory in kernel.memories:
         if memory.space is Space.SHARED and memory.offset is None:
             raise InvariantError(f"{kernel.name}: shared {memory.name} stands nowhere")
-        if memory.space is Space.PRIVATE and not isinstance(memory.extent, IntConst):
+        if memory.space is Space.PRIVATE and not isinstance(memory.extent, ir.IntConst):
             raise InvariantError(f"{kernel.name}: private {memory.name} has no constant extent")
-    arrays = {one.name: Array(one.name, one.element, (one.extent,)) for one in kernel.memories}
+    arrays = {one.name: ir.Array(one.name, one.element, (one.extent,)) for one in kernel.memories}
     fixed = frozenset({one.name for one in kernel.memories if one.read_only} | _BUILTINS)
     _Scope(scalars, arrays, fixed, None).block(kernel.body)
     if copies := list(_asynchronous(kernel.body)):
         spaces = {one.name: one.space for one in kernel.memories}
         for copy in copies:
             _check_copy(copy, spaces)
-        targets = {copy.target.array for copy in copies if isinstance(copy.target, Element)}
+        targets = {copy.target.array for copy in copies if isinstance(copy.target, ir.Element)}
         _check_awaited(kernel.body, targets, awaited=False)
 
 
-def _asynchronous(body: tuple[Stmt, ...]) -> Iterable[Assign]:
-    return (stmt for stmt in walk_statements(body) if isinstance(stmt, Assign) and stmt.asynchronous)
+def _asynchronous(body: tuple[ir.Stmt, ...]) -> Iterable[ir.Assign]:
+    return (stmt for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Assign) and stmt.asynchronous)
 
 
-def _check_copy(copy: Assign, spaces: Mapping[str, Space]) -> None:
+def _check_copy(copy: ir.Assign, spaces: Mapping[str, Space]) -> None:
     match copy:
-        case Assign(target=Element(array=to) as target, op="", value=Element(array=source) as value, atomic=False):
+        case ir.Assign(
+            target=ir.Element(array=to) as target, op="", value=ir.Element(array=source) as value, atomic=False
+        ):
             moves = (spaces[to], spaces[source]) == (Space.SHARED, Space.GLOBAL)
             if moves and target.type is value.type and target.type.size in ASYNCHRONOUS_BYTES:
                 return
@@ -157,24 +128,24 @@ def _check_copy(copy: Assign, spaces: Mapping[str, Space]) -> None:
             raise InvariantError("what copies no element is asynchronous")
 
 
-def _check_awaited(body: tuple[Stmt, ...], targets: Collection[str], *, awaited: bool) -> None:
+def _check_awaited(body: tuple[ir.Stmt, ...], targets: Collection[str], *, awaited: bool) -> None:
     """Raise where a statement reads a memory of ``targets`` and no barrier before it awaits copies to it.
 
     What a round of a loop copies, the next one reads: a barrier in front of a loop that copies is none for its body.
     """
     for stmt in body:
-        if isinstance(stmt, Barrier):
+        if isinstance(stmt, ir.Barrier):
             awaited = awaited or stmt.awaits
-        exprs = (stmt.value,) if isinstance(stmt, Assign) and not stmt.op else expressions_of(stmt)
-        parts = (part for expr in exprs for part in walk_expression(expr))
-        early = {part.array for part in parts if isinstance(part, Element) and part.array in targets}
+        exprs = (stmt.value,) if isinstance(stmt, ir.Assign) and not stmt.op else ir.expressions_of(stmt)
+        parts = (part for expr in exprs for part in ir.walk_expression(expr))
+        early = {part.array for part in parts if isinstance(part, ir.Element) and part.array in targets}
         if early and not awaited:
             raise InvariantError(f"{', '.join(sorted(early))} is read where no barrier awaits its copies")
         match stmt:
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 _check_awaited(then, targets, awaited=awaited)
                 _check_awaited(otherwise, targets, awaited=awaited)
-            case For(body=inner) | While(body=inner):
+            case ir.For(body=inner) | ir.While(body=inner):
                 _check_awaited(inner, targets, awaited=awaited and not any(_asynchronous(inner)))
             case _:
                 pass
@@ -186,12 +157,12 @@ def _distinct(where: str, names: Sequence[str]) -> None:
         raise InvariantError(f"{where}: {', '.join(sorted(twice))} stands for two things")
 
 
-def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
+def _check_mapping(program: ir.Program, arrays: Mapping[str, ir.Array]) -> None:
     mapping = program.mapping
     _distinct(f"{program.name}: the mapping", [*mapping.cached, *mapping.transposed])
     _distinct(f"{program.name}: layouts", [name for name, _ in mapping.layouts])
     missing = {*mapping.cached, *mapping.transposed} - arrays.keys()
-    own = {stmt.array.name for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)}
+    own = {stmt.array.name for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray)}
     missing |= {name for name, _ in mapping.layouts} - {*mapping.cached, *own}
     if missing:
         raise InvariantError(f"{program.name}: the mapping names {', '.join(sorted(missing))}, which is not there")
@@ -217,21 +188,21 @@ def _check_mapping(program: Program, arrays: Mapping[str, Array]) -> None:
         raise InvariantError(f"{program.name}: windows of {mapping.stages} buffers")
 
 
-def is_coarsenable(program: Program, loop: int) -> bool:
+def is_coarsenable(program: ir.Program, loop: int) -> bool:
     """Say whether a thread may run several iterations of a thread loop, counted from the outermost.
 
     Neighbours in x stay neighbours, so that the innermost loop is none of them; those that are count ``int``.
     """
-    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    phases = [stmt for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase)]
     return all(0 <= loop < len(phase.threads) - 1 and _counts_int(phase.threads[loop]) for phase in phases)
 
 
-def has_columns(program: Program) -> bool:
+def has_columns(program: ir.Program) -> bool:
     """Say whether a thread may run several iterations of the innermost thread loops: those that count ``int``."""
-    return all(_counts_int(stmt.threads[-1]) for stmt in walk_statements(program.body) if isinstance(stmt, Phase))
+    return all(_counts_int(stmt.threads[-1]) for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase))
 
 
-def _counts_int(loop: MetaFor) -> bool:
+def _counts_int(loop: ir.MetaFor) -> bool:
     return loop.type is ScalarType.INT and loop.extent.type is ScalarType.INT
 
 
@@ -243,7 +214,7 @@ class _Scope(Struct, frozen=True):
     """
 
     scalars: Mapping[str, ScalarType]
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, ir.Array]
     fixed: frozenset[str]
     dimensions: int | None
     in_loop: bool = False
@@ -254,7 +225,7 @@ class _Scope(Struct, frozen=True):
     def kernel(self) -> bool:
         return self.dimensions is None and not self.in_phase
 
-    def with_loops(self, loops: Sequence[MetaFor]) -> _Scope:
+    def with_loops(self, loops: Sequence[ir.MetaFor]) -> _Scope:
         _distinct("a nest", [loop.var for loop in loops])
         for loop in loops:
             self.expression(loop.extent)
@@ -273,32 +244,32 @@ class _Scope(Struct, frozen=True):
             declared=self.declared | {name},
         )
 
-    def block(self, body: Iterable[Stmt]) -> None:
+    def block(self, body: Iterable[ir.Stmt]) -> None:
         """Check the statements of a new scope."""
         here = replace(self, declared=frozenset())
         for stmt in body:
             here = here.statement(stmt)
 
-    def statement(self, stmt: Stmt) -> _Scope:
+    def statement(self, stmt: ir.Stmt) -> _Scope:
         """Check one statement; return the scope behind it."""
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 if value is not None:
                     self.expression(value)
                 return self.declaring(name, type_)
-            case Assign(target=target, op=op, value=value):
+            case ir.Assign(target=target, op=op, value=value):
                 self._assignment(target, op, value)
-                if stmt.atomic and not (isinstance(target, Element) and target.type.integer and op in OPERATORS):
+                if stmt.atomic and not (isinstance(target, ir.Element) and target.type.integer and op in OPERATORS):
                     raise InvariantError(f"{op}= is no atomic update")
                 if stmt.asynchronous and not self.kernel:
                     raise InvariantError("an asynchronous copy stands in a program")
                 if op in ("min", "max") and not stmt.atomic:
                     raise InvariantError(f"{op}= stands outside of an atomic update")
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 self.expression(condition)
                 self.block(then)
                 self.block(otherwise)
-            case For(init=init, condition=condition, step=step, body=body):
+            case ir.For(init=init, condition=condition, step=step, body=body):
                 inner = replace(self, declared=frozenset())
                 if init is not None:
                     inner = inner.statement(init)
@@ -307,37 +278,37 @@ class _Scope(Struct, frozen=True):
                 if step is not None:
                     inner.statement(step)
                 replace(inner, in_loop=True).block(body)
-            case While(condition=condition, body=body):
+            case ir.While(condition=condition, body=body):
                 self.expression(condition)
                 replace(self, in_loop=True).block(body)
-            case Break() | Continue():
+            case ir.Break() | ir.Continue():
                 if not self.in_loop:
                     raise InvariantError("a jump stands in no loop")
-            case BlockArray(array=array):
+            case ir.BlockArray(array=array):
                 if self.dimensions is None:
                     raise InvariantError(f"the block's array {array.name} is declared where there is no block level")
                 return self._local_array(array)
-            case PrivateArray(array=array):
+            case ir.PrivateArray(array=array):
                 if not self.in_phase:
                     raise InvariantError(f"the thread's array {array.name} is declared outside of thread code")
-                if not all(isinstance(extent, IntConst) and extent.value > 0 for extent in array.extents):
+                if not all(isinstance(extent, ir.IntConst) and extent.value > 0 for extent in array.extents):
                     raise InvariantError(f"the thread's array {array.name} has an extent that is no constant")
                 return self._local_array(array)
-            case Phase(threads=threads, body=body):
+            case ir.Phase(threads=threads, body=body):
                 if self.dimensions is None or len(threads) != self.dimensions:
                     raise InvariantError(
                         f"a phase over {', '.join(loop.var for loop in threads)} stands where none may"
                     )
                 inner = self.with_loops(threads)
                 replace(inner, dimensions=None, in_phase=True, in_loop=False).block(body)
-            case Barrier():
+            case ir.Barrier():
                 if not self.kernel:
                     raise InvariantError("a barrier stands in a program")
             case _:
                 assert_never(stmt)
         return self
 
-    def _local_array(self, array: Array) -> _Scope:
+    def _local_array(self, array: ir.Array) -> _Scope:
         if array.name in self.declared:
             raise InvariantError(f"{array.name} is declared twice in one scope")
         for extent in array.extents:
@@ -346,46 +317,46 @@ class _Scope(Struct, frozen=True):
         arrays = {**self.arrays, array.name: array}
         return replace(self, scalars=scalars, arrays=arrays, declared=self.declared | {array.name})
 
-    def _assignment(self, target: Var | Element, op: str, value: Expr) -> None:
+    def _assignment(self, target: ir.Var | ir.Element, op: str, value: ir.Expr) -> None:
         self.expression(target)
         self.expression(value)
-        name = target.name if isinstance(target, Var) else target.array
+        name = target.name if isinstance(target, ir.Var) else target.array
         if name in self.fixed:
             raise InvariantError(f"{name} is assigned")
         if op in _ON_BITS and (target.type.floating or value.type.floating):
             raise InvariantError(f"{name} {op}= has a floating operand")
 
-    def expression(self, expr: Expr) -> None:
+    def expression(self, expr: ir.Expr) -> None:
         """Check an expression and all below it."""
-        for part in walk_expression(expr):
+        for part in ir.walk_expression(expr):
             self._node(part)
 
-    def _node(self, expr: Expr) -> None:
+    def _node(self, expr: ir.Expr) -> None:
         match expr:
-            case Var(name=name, type=type_):
+            case ir.Var(name=name, type=type_):
                 if name not in self.scalars:
                     raise InvariantError(f"{name} is no scalar in scope")
                 if self.scalars[name] is not type_:
                     raise InvariantError(f"{name} is {self.scalars[name].spelling}, not {type_.spelling}")
-            case Element(array=name, indices=indices, type=type_):
+            case ir.Element(array=name, indices=indices, type=type_):
                 self._element(name, indices, type_)
-            case Unary(op=op, operand=operand, type=type_):
-                if type_ is not unary(op, operand).type or (op == "~" and operand.type.floating):
+            case ir.Unary(op=op, operand=operand, type=type_):
+                if type_ is not ir.unary(op, operand).type or (op == "~" and operand.type.floating):
                     raise InvariantError(f"{op} has the type {type_.spelling}")
-            case Binary(op=op, left=left, right=right, type=type_):
-                if type_ is not binary(op, left, right).type:
+            case ir.Binary(op=op, left=left, right=right, type=type_):
+                if type_ is not ir.binary(op, left, right).type:
                     raise InvariantError(f"{op} has the type {type_.spelling}")
                 if op in _ON_BITS and (left.type.floating or right.type.floating):
                     raise InvariantError(f"{op} has a floating operand")
-            case Conditional(then=then, otherwise=otherwise, type=type_):
+            case ir.Conditional(then=then, otherwise=otherwise, type=type_):
                 if type_ is not common_type(then.type, otherwise.type):
                     raise InvariantError(f"?: has the type {type_.spelling}")
-            case IntConst() | FloatConst() | Cast() | Call():
+            case ir.IntConst() | ir.FloatConst() | ir.Cast() | ir.Call():
                 pass
             case _:
                 assert_never(expr)
 
-    def _element(self, name: str, indices: tuple[Expr, ...], type_: ScalarType) -> None:
+    def _element(self, name: str, indices: tuple[ir.Expr, ...], type_: ScalarType) -> None:
         array = self.arrays.get(name)
         if array is None:
             raise InvariantError(f"{name} is no array in scope")

@@ -26,17 +26,8 @@ from enum import Enum
 
 from msgspec import Struct
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Binary,
-    Call,
-    Derived,
-    Expr,
-    FloatConst,
-    IntConst,
-    Stmt,
-    parts_of,
-)
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -94,10 +85,10 @@ class Memory(Struct, frozen=True):
     name: str
     space: Space
     element: ScalarType
-    extent: Expr
-    offset: Expr | None = None
+    extent: ir.Expr
+    offset: ir.Expr | None = None
     read_only: bool = False
-    values: tuple[IntConst | FloatConst, ...] = ()
+    values: tuple[ir.IntConst | ir.FloatConst, ...] = ()
 
     def __hash__(self) -> int:
         return hash((self.name, self.space, self.extent))  # there may be many values
@@ -127,19 +118,19 @@ class Kernel(Struct, frozen=True):
     name: str
     scalars: tuple[Argument, ...]
     memories: tuple[Memory, ...]
-    body: tuple[Stmt, ...]
-    grid: tuple[Expr, Expr, Expr]
-    block: tuple[Expr, Expr, Expr]
-    shared_bytes: Expr
-    host_scalars: tuple[Derived, ...] = ()
-    widest: Expr | None = None
+    body: tuple[ir.Stmt, ...]
+    grid: tuple[ir.Expr, ir.Expr, ir.Expr]
+    block: tuple[ir.Expr, ir.Expr, ir.Expr]
+    shared_bytes: ir.Expr
+    host_scalars: tuple[ir.Derived, ...] = ()
+    widest: ir.Expr | None = None
     told: bool = False
-    spans: tuple[Expr, ...] = ()
+    spans: tuple[ir.Expr, ...] = ()
 
     @property
     def aligned(self) -> bool:
         """Whether the kernel asks where its memories begin."""
-        return any(isinstance(part, Call) and part.name == ALIGNED for part in parts_of(self.body))
+        return any(isinstance(part, ir.Call) and part.name == ALIGNED for part in ir.parts_of(self.body))
 
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""
@@ -149,12 +140,12 @@ class Kernel(Struct, frozen=True):
         raise KeyError(name)
 
 
-def made_of_offsets(value: Expr | None) -> bool:
+def made_of_offsets(value: ir.Expr | None) -> bool:
     """Say whether a value is a sum or a product with an ``OFFSET``: a scalar of it has the type of offsets."""
     match value:
-        case Call(name=name):
+        case ir.Call(name=name):
             return name == OFFSET
-        case Binary(left=left, right=right, type=ScalarType.LONG_LONG):
+        case ir.Binary(left=left, right=right, type=ScalarType.LONG_LONG):
             return made_of_offsets(left) or made_of_offsets(right)
         case _:
             return False

@@ -11,35 +11,15 @@ from operator import is_
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    INT,
-    Assign,
-    Binary,
-    BlockArray,
-    Cast,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Var,
-    parts_of,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.visitor import Rewriter, changed, same
 from metafork.ir.visitor import with_operands as with_operands
 
-_LEAVES = (Var, IntConst, FloatConst)
+_LEAVES = (ir.Var, ir.IntConst, ir.FloatConst)
 
 
-def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
+def map_expression(expr: ir.Expr, change: Callable[[ir.Expr], ir.Expr | None]) -> ir.Expr:
     """Return ``expr`` with every part that ``change`` maps to an expression replaced, parents first.
 
     ``change`` gives ``None`` for "look inside".  An expression in which nothing changes is returned itself.
@@ -47,94 +27,96 @@ def map_expression(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
     changed = change(expr)
     if changed is not None:
         return changed
-    if isinstance(expr, Binary):
+    if isinstance(expr, ir.Binary):
         left, right = map_expression(expr.left, change), map_expression(expr.right, change)
         same = left is expr.left and right is expr.right
-        return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
+        return expr if same else ir.Binary(expr.op, left, right, expr.type, expr.span)
     if isinstance(expr, _LEAVES):
         return expr
-    operands = subexpressions(expr)
+    operands = ir.subexpressions(expr)
     return with_operands(expr, [map_expression(operand, change) for operand in operands]) if operands else expr
 
 
-def map_body(body: tuple[Stmt, ...], change: Callable[[Expr], Expr | None]) -> tuple[Stmt, ...]:
+def map_body(body: tuple[ir.Stmt, ...], change: Callable[[ir.Expr], ir.Expr | None]) -> tuple[ir.Stmt, ...]:
     """Return a body with ``map_expression`` applied to its expressions and targets; extents of loops stay."""
     return _Mapping(change).body(body)
 
 
 class _Mapping(Rewriter):
-    def __init__(self, change: Callable[[Expr], Expr | None]) -> None:
+    def __init__(self, change: Callable[[ir.Expr], ir.Expr | None]) -> None:
         self._change = change
 
-    def expression(self, expr: Expr) -> Expr:
+    def expression(self, expr: ir.Expr) -> ir.Expr:
         return map_expression(expr, self._change)
 
-    def extent(self, expr: Expr) -> Expr:
+    def extent(self, expr: ir.Expr) -> ir.Expr:
         return expr
 
 
-def variables(expr: Expr) -> frozenset[str]:
+def variables(expr: ir.Expr) -> frozenset[str]:
     """Return the names of the scalars that an expression reads."""
-    return frozenset([part.name for part in walk_expression(expr) if isinstance(part, Var)])
+    return frozenset([part.name for part in ir.walk_expression(expr) if isinstance(part, ir.Var)])
 
 
-def arrays_read(expr: Expr) -> frozenset[str]:
+def arrays_read(expr: ir.Expr) -> frozenset[str]:
     """Return the names of the arrays whose elements an expression names."""
-    return frozenset([part.array for part in walk_expression(expr) if isinstance(part, Element)])
+    return frozenset([part.array for part in ir.walk_expression(expr) if isinstance(part, ir.Element)])
 
 
-def private_arrays(body: tuple[Stmt, ...]) -> frozenset[str]:
+def private_arrays(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Return the names of the arrays that threads declare for themselves somewhere in a body."""
-    return frozenset(stmt.array.name for stmt in walk_statements(body) if isinstance(stmt, PrivateArray))
+    return frozenset(stmt.array.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.PrivateArray))
 
 
-def assigned_variables(body: tuple[Stmt, ...]) -> frozenset[str]:
+def assigned_variables(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Return the names of the scalars that some statement assigns (declarations with a value do not count)."""
     return frozenset(
-        stmt.target.name for stmt in walk_statements(body) if isinstance(stmt, Assign) and isinstance(stmt.target, Var)
+        stmt.target.name
+        for stmt in ir.walk_statements(body)
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var)
     )
 
 
-def declared_here(body: tuple[Stmt, ...]) -> frozenset[str]:
+def declared_here(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Return the names declared in the scope of this very body, not in those inside it."""
     return frozenset(
-        stmt.name if isinstance(stmt, Declare) else stmt.array.name
+        stmt.name if isinstance(stmt, ir.Declare) else stmt.array.name
         for stmt in body
-        if isinstance(stmt, Declare | BlockArray | PrivateArray)
+        if isinstance(stmt, ir.Declare | ir.BlockArray | ir.PrivateArray)
     )
 
 
-def names_in(body: tuple[Stmt, ...]) -> frozenset[str]:
+def names_in(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Return every name, of a scalar or an array, that occurs in a body."""
     names: set[str] = set()
-    for stmt in walk_statements(body):
+    for stmt in ir.walk_statements(body):
         match stmt:
-            case Declare(name=name):
+            case ir.Declare(name=name):
                 names.add(name)
-            case BlockArray(array=array) | PrivateArray(array=array):
+            case ir.BlockArray(array=array) | ir.PrivateArray(array=array):
                 names.add(array.name)
-            case Phase(threads=threads):
+            case ir.Phase(threads=threads):
                 names.update(loop.var for loop in threads)
             case _:
                 pass
-    for part in parts_of(body):
-        if isinstance(part, Var):
+    for part in ir.parts_of(body):
+        if isinstance(part, ir.Var):
             names.add(part.name)
-        elif isinstance(part, Element):
+        elif isinstance(part, ir.Element):
             names.add(part.array)
     return frozenset(names)
 
 
-def without_unread(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+def without_unread(body: tuple[ir.Stmt, ...], names: Set[str]) -> tuple[ir.Stmt, ...]:
     """Return a body without those declarations of its own scope, of these names, that nothing behind them names."""
-    kept: list[Stmt] = []
+    kept: list[ir.Stmt] = []
     for stmt in reversed(body):
-        if not (isinstance(stmt, Declare) and stmt.name in names and stmt.name not in names_in(tuple(kept))):
+        if not (isinstance(stmt, ir.Declare) and stmt.name in names and stmt.name not in names_in(tuple(kept))):
             kept.append(stmt)
     return tuple(reversed(kept))
 
 
-def names_of(program: Program) -> frozenset[str]:
+def names_of(program: ir.Program) -> frozenset[str]:
     """Return every name that occurs in a program, its arrays and the names around it included."""
     exprs = [extent for array in program.arrays for extent in array.extents]
     exprs += [*program.assumptions, *(loop.extent for loop in program.grid), *(d.definition for d in program.derived)]
@@ -160,7 +142,7 @@ def fresh_name(base: str, taken: Iterable[str]) -> str:
     return name
 
 
-def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+def substitute(expr: ir.Expr, values: Mapping[str, ir.Expr]) -> ir.Expr:
     """Return ``expr`` with variables replaced; an array follows where its name is mapped to a ``Var``.
 
     An expression in which nothing changes is returned itself.
@@ -170,31 +152,31 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     return _substituted(expr, values)
 
 
-def _substituted(expr: Expr, values: Mapping[str, Expr]) -> Expr:
-    if isinstance(expr, Binary):  # the most frequent ones first: copies of loops are made here
+def _substituted(expr: ir.Expr, values: Mapping[str, ir.Expr]) -> ir.Expr:
+    if isinstance(expr, ir.Binary):  # the most frequent ones first: copies of loops are made here
         left, right = _substituted(expr.left, values), _substituted(expr.right, values)
         same = left is expr.left and right is expr.right
-        return expr if same else Binary(expr.op, left, right, expr.type, expr.span)
-    if isinstance(expr, Var):
+        return expr if same else ir.Binary(expr.op, left, right, expr.type, expr.span)
+    if isinstance(expr, ir.Var):
         return values.get(expr.name, expr)
     if isinstance(expr, _LEAVES):
         return expr
-    if isinstance(expr, Element):
+    if isinstance(expr, ir.Element):
         indices = tuple([_substituted(index, values) for index in expr.indices])
         new = values.get(expr.array)
-        name = new.name if isinstance(new, Var) else expr.array
+        name = new.name if isinstance(new, ir.Var) else expr.array
         if name == expr.array and all(map(is_, indices, expr.indices)):
             return expr
-        return Element(name, indices, expr.type, expr.span, expr.part)
-    if isinstance(expr, Cast):
+        return ir.Element(name, indices, expr.type, expr.span, expr.part)
+    if isinstance(expr, ir.Cast):
         operand = _substituted(expr.operand, values)
-        return expr if operand is expr.operand else Cast(expr.type, operand, expr.span)
-    return with_operands(expr, [_substituted(operand, values) for operand in subexpressions(expr)])
+        return expr if operand is expr.operand else ir.Cast(expr.type, operand, expr.span)
+    return with_operands(expr, [_substituted(operand, values) for operand in ir.subexpressions(expr)])
 
 
 def substitute_body(
-    body: tuple[Stmt, ...], values: Mapping[str, Expr], taken: Iterable[str], renaming: Set[str] = frozenset()
-) -> tuple[Stmt, ...]:
+    body: tuple[ir.Stmt, ...], values: Mapping[str, ir.Expr], taken: Iterable[str], renaming: Set[str] = frozenset()
+) -> tuple[ir.Stmt, ...]:
     """Return ``body`` with free variables replaced.
 
     Inner declarations of a replaced name hide it, as in C; an inner declaration that would capture a variable of a
@@ -207,45 +189,45 @@ def substitute_body(
 class _Substitution(Rewriter):
     """Its scope is the values of the variables that are replaced there."""
 
-    scope: dict[str, Expr]
+    scope: dict[str, ir.Expr]
 
-    def __init__(self, taken: set[str], renaming: Set[str], values: Mapping[str, Expr]) -> None:
+    def __init__(self, taken: set[str], renaming: Set[str], values: Mapping[str, ir.Expr]) -> None:
         self._taken = taken
         self._renaming = renaming
         self.scope = dict(values)
 
-    def inner(self) -> dict[str, Expr]:
+    def inner(self) -> dict[str, ir.Expr]:
         return dict(self.scope)
 
-    def expression(self, expr: Expr) -> Expr:
+    def expression(self, expr: ir.Expr) -> ir.Expr:
         return substitute(expr, self.scope)
 
-    def target(self, node: Var | Element) -> Var | Element:
+    def target(self, node: ir.Var | ir.Element) -> ir.Var | ir.Element:
         new = self.expression(node)
-        if not isinstance(new, Var | Element):
+        if not isinstance(new, ir.Var | ir.Element):
             raise ValueError(f"an assigned variable cannot become {new}")
         return new
 
-    def _renamed(self, name: str, type_: ScalarType = INT) -> str:
+    def _renamed(self, name: str, type_: ScalarType = ir.INT) -> str:
         """Enter a declaration into the scope and return its name from here on."""
         self.scope.pop(name, None)
         if name in self._renaming or any(name in variables(value) for value in self.scope.values()):
             new = fresh_name(name, self._taken)
             self._taken.add(new)
-            self.scope[name] = Var(new, type_)
+            self.scope[name] = ir.Var(new, type_)
             return new
         return name
 
-    def declare(self, node: Declare) -> Declare:
+    def declare(self, node: ir.Declare) -> ir.Declare:
         # C puts the new name into scope before its initialiser, but reading it there is undefined.
         value = None if node.value is None else self.expression(node.value)
         return changed(node, value=value, name=self._renamed(node.name, node.type))
 
-    def array(self, node: BlockArray | PrivateArray) -> Stmt:
+    def array(self, node: ir.BlockArray | ir.PrivateArray) -> ir.Stmt:
         extents = same(map(self.expression, node.array.extents), node.array.extents)
         return changed(node, array=changed(node.array, name=self._renamed(node.array.name), extents=extents))
 
-    def phase(self, node: Phase) -> Phase:
+    def phase(self, node: ir.Phase) -> ir.Phase:
         extents = [self.expression(loop.extent) for loop in node.threads]
         around, self.scope = self.scope, self.inner()
         pairs = zip(node.threads, extents, strict=True)
@@ -257,7 +239,7 @@ class _Substitution(Rewriter):
         return changed(node, threads=threads, body=body)
 
 
-def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str]) -> tuple[Stmt, ...]:
+def joining_scope(body: tuple[ir.Stmt, ...], visible: Iterable[str], taken: set[str]) -> tuple[ir.Stmt, ...]:
     """Return ``body`` ready to stand in the scope around it: declarations of ``visible`` names are renamed.
 
     ``taken`` grows by the new names.
@@ -269,16 +251,16 @@ def joining_scope(body: tuple[Stmt, ...], visible: Iterable[str], taken: set[str
         taken.add(renamed[name])
     if not renamed:
         return body
-    result: list[Stmt] = []
-    active: dict[str, Expr] = {}
+    result: list[ir.Stmt] = []
+    active: dict[str, ir.Expr] = {}
     for stmt in body:
         # Uses before the declaration mean an outer variable, and stay.
         (new,) = substitute_body((stmt,), active, taken)
-        if isinstance(new, Declare) and new.name in renamed:
-            active[new.name] = Var(renamed[new.name], new.type)
+        if isinstance(new, ir.Declare) and new.name in renamed:
+            active[new.name] = ir.Var(renamed[new.name], new.type)
             new = replace(new, name=renamed[new.name])
-        elif isinstance(new, BlockArray | PrivateArray) and new.array.name in renamed:
-            active[new.array.name] = Var(renamed[new.array.name], new.array.element)
+        elif isinstance(new, ir.BlockArray | ir.PrivateArray) and new.array.name in renamed:
+            active[new.array.name] = ir.Var(renamed[new.array.name], new.array.element)
             new = replace(new, array=replace(new.array, name=renamed[new.array.name]))
         result.append(new)
     return tuple(result)

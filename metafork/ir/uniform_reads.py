@@ -10,37 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from metafork.ir.program import (
-    Assign,
-    Break,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    Phase,
-    Stmt,
-    Var,
-    While,
-    parts_of,
-    walk_expression,
-    walk_statements,
-)
+from metafork.ir import program as ir
 from metafork.ir.rewriting import private_arrays
 from metafork.ir.visitor import Visitor
 
 
-def reads_by_thread(body: tuple[Stmt, ...], names: Collection[str]) -> dict[str, Element]:
+def reads_by_thread(body: tuple[ir.Stmt, ...], names: Collection[str]) -> dict[str, ir.Element]:
     """Return, of these arrays, those with a read whose index depends on the thread, each with its first such read."""
     search = _Search(private_arrays(body))
     size = -1
     while len(search.varying) != size:
         size = len(search.varying)
         search.body(body)
-    found: dict[str, Element] = {}
-    for part in parts_of(body):
-        if isinstance(part, Element) and part.array in names and any(map(search.varies, part.indices)):
+    found: dict[str, ir.Element] = {}
+    for part in ir.parts_of(body):
+        if isinstance(part, ir.Element) and part.array in names and any(map(search.varies, part.indices)):
             found.setdefault(part.array, part)
     return found
 
@@ -57,50 +41,50 @@ class _Search(Visitor):
         self._own = own
         self.varying: set[str] = set()
 
-    def varies(self, expr: Expr) -> bool:
+    def varies(self, expr: ir.Expr) -> bool:
         """Say whether a value may be another one in another thread."""
         return any(
-            (isinstance(part, Var) and part.name in self.varying)
-            or (isinstance(part, Element) and part.array in self._own)
-            for part in walk_expression(expr)
+            (isinstance(part, ir.Var) and part.name in self.varying)
+            or (isinstance(part, ir.Element) and part.array in self._own)
+            for part in ir.walk_expression(expr)
         )
 
-    def _parts_threads(self, stmt: Stmt) -> bool:
+    def _parts_threads(self, stmt: ir.Stmt) -> bool:
         """Say whether threads may take different branches, or leave a loop or an iteration of it one by one."""
         match stmt:
-            case If(condition=condition):
+            case ir.If(condition=condition):
                 return self.varies(condition)
-            case For(condition=condition, body=body) | While(condition=condition, body=body):
+            case ir.For(condition=condition, body=body) | ir.While(condition=condition, body=body):
                 return (condition is not None and self.varies(condition)) or any(
-                    isinstance(one, If)
+                    isinstance(one, ir.If)
                     and self.varies(one.condition)
-                    and any(isinstance(jump, Break | Continue) for jump in walk_statements((one,)))
-                    for one in walk_statements(body)
+                    and any(isinstance(jump, ir.Break | ir.Continue) for jump in ir.walk_statements((one,)))
+                    for one in ir.walk_statements(body)
                 )
             case _:
                 return False
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: ir.Stmt) -> None:
         around = self.scope
         if self._parts_threads(stmt):
             self.scope = frozenset()
         super().statement(stmt)
-        if not isinstance(stmt, Declare):
+        if not isinstance(stmt, ir.Declare):
             self.scope = around
 
-    def declare(self, node: Declare) -> None:
+    def declare(self, node: ir.Declare) -> None:
         if self.scope is not None:
             self.scope |= {node.name}
         if node.value is not None and self.varies(node.value):
             self.varying.add(node.name)
 
-    def assign(self, node: Assign) -> None:
-        if isinstance(node.target, Var):
+    def assign(self, node: ir.Assign) -> None:
+        if isinstance(node.target, ir.Var):
             apart = self.scope is not None and node.target.name not in self.scope
             if apart or self.varies(node.value):
                 self.varying.add(node.target.name)
 
-    def phase(self, node: Phase) -> None:
+    def phase(self, node: ir.Phase) -> None:
         self.varying.update(loop.var for loop in node.threads)
         self.scope = None
         super().phase(node)

@@ -9,24 +9,11 @@ from typing import assert_never
 
 from msgspec import Struct
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, VECTOR_BYTES, Memory, Space
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    Var,
-)
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
@@ -73,14 +60,14 @@ def llvm_type(type_: ScalarType) -> str:
     return _TYPES[type_]
 
 
-def constant_of(value: IntConst | FloatConst) -> int | float:
+def constant_of(value: ir.IntConst | ir.FloatConst) -> int | float:
     """Return a constant as LLVM is given it."""
-    return value.value if isinstance(value, IntConst) else floating_value(value.text, value.type)
+    return value.value if isinstance(value, ir.IntConst) else floating_value(value.text, value.type)
 
 
-def alignment(target: Var | Element) -> int | None:
+def alignment(target: ir.Var | ir.Element) -> int | None:
     """Return the alignment of the first of elements that are accessed together, in bytes; ``None``: its type's."""
-    if isinstance(target, Var) or target.part is None or target.part.place:
+    if isinstance(target, ir.Var) or target.part is None or target.part.place:
         return None
     return target.part.lanes * target.type.size
 
@@ -95,14 +82,14 @@ class ExpressionLowering:
         self.scopes: list[dict[str, tuple[Value, ScalarType] | Typed]] = [{}]
         self.memories: dict[str, tuple[Value, Memory]] = {}
 
-    def value(self, expr: Expr) -> Typed:
+    def value(self, expr: ir.Expr) -> Typed:
         """Lower an expression to a value of the type that C gives it."""
         match expr:  # the most frequent ones first
-            case Binary():
-                if expr.op in COMPARISONS or expr.op in LOGICAL:
+            case ir.Binary():
+                if expr.op in ir.COMPARISONS or expr.op in ir.LOGICAL:
                     return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
                 return self.arithmetic(expr.op, self.value(expr.left), self.value(expr.right))
-            case Var():
+            case ir.Var():
                 if expr.name in SPECIAL_REGISTERS:
                     return Typed(self.target.special_register(self, expr.name), ScalarType.UNSIGNED_INT)
                 place = self.variable(expr.name)
@@ -110,27 +97,27 @@ class ExpressionLowering:
                     return place
                 address, type_ = place
                 return Typed(self.function.load(address, _TYPES[type_]), type_)
-            case Element():
+            case ir.Element():
                 address, type_ = self.address(expr)
                 return Typed(self.function.load(address, _TYPES[type_], alignment(expr)), type_)
-            case IntConst(value=value, type=type_):
+            case ir.IntConst(value=value, type=type_):
                 return Typed(constant(llvm_type(type_), value), type_)
-            case FloatConst(text=text, type=type_):
+            case ir.FloatConst(text=text, type=type_):
                 return Typed(constant(llvm_type(type_), floating_value(text, type_)), type_)
-            case Unary():
+            case ir.Unary():
                 return self._unary(expr)
-            case Conditional():
+            case ir.Conditional():
                 return self._conditional(expr)
-            case Cast(type=type_, operand=operand):
+            case ir.Cast(type=type_, operand=operand):
                 return Typed(self.convert(self.value(operand), type_), type_)
-            case Call():
+            case ir.Call():
                 return self._call(expr)
             case _:
                 assert_never(expr)
 
-    def address(self, target: Var | Element) -> tuple[Value, ScalarType]:
+    def address(self, target: ir.Var | ir.Element) -> tuple[Value, ScalarType]:
         """Return where a variable or an element stands, and its type; raises ``ValueError`` for an unknown name."""
-        if isinstance(target, Var):
+        if isinstance(target, ir.Var):
             slot = self.variable(target.name)
             assert not isinstance(slot, Typed), "only scalars that are never assigned are values"
             return slot
@@ -149,19 +136,19 @@ class ExpressionLowering:
                 return found
         raise ValueError(f"the kernel has no variable {name}")
 
-    def index(self, expr: Expr) -> Value:
+    def index(self, expr: ir.Expr) -> Value:
         """Return an index or an offset as ``i64``: its sign decides how it is widened."""
         value = self.value(expr)
         return self.convert(value, ScalarType.LONG if promoted(value.type).signed else ScalarType.UNSIGNED_LONG)
 
-    def truth(self, expr: Expr) -> Value:
+    def truth(self, expr: ir.Expr) -> Value:
         """Lower an expression to an ``i1``: whether it differs from zero."""
         match expr:
-            case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            case ir.Binary(op=op, left=left, right=right) if op in ir.COMPARISONS:
                 return self._compare(op, self.value(left), self.value(right))
-            case Binary(op=op, left=left, right=right) if op in LOGICAL:
+            case ir.Binary(op=op, left=left, right=right) if op in ir.LOGICAL:
                 return self._short_circuit(op, left, right)
-            case Unary(op="!", operand=operand):
+            case ir.Unary(op="!", operand=operand):
                 return self._inverted(self.truth(operand))
             case _:
                 return self._is_nonzero(self.value(expr))
@@ -174,7 +161,7 @@ class ExpressionLowering:
     def _inverted(self, value: Value) -> Value:
         return self.function.binary("xor", value, constant(value.type, -1))
 
-    def _short_circuit(self, op: str, left: Expr, right: Expr) -> Value:
+    def _short_circuit(self, op: str, left: ir.Expr, right: ir.Expr) -> Value:
         function = self.function
         first = self.truth(left)
         start, more, join = function.block, function.new_block("right"), function.new_block("join")
@@ -187,7 +174,7 @@ class ExpressionLowering:
         function.go_to(join)
         return function.phi(I1, ((constant(I1, int(op == "||")), start), (second, end)))
 
-    def _conditional(self, expr: Conditional) -> Typed:
+    def _conditional(self, expr: ir.Conditional) -> Typed:
         type_ = common_type(expr.then.type, expr.otherwise.type)
         test = self.truth(expr.condition)
         function = self.function
@@ -203,7 +190,7 @@ class ExpressionLowering:
         function.go_to(join)
         return Typed(function.phi(llvm_type(type_), incoming), type_)
 
-    def _unary(self, expr: Unary) -> Typed:
+    def _unary(self, expr: ir.Unary) -> Typed:
         if expr.op == "!":
             return Typed(self.function.cast("zext", self.truth(expr), I32), INT)
         operand = self.value(expr.operand)
@@ -248,7 +235,7 @@ class ExpressionLowering:
             name = _BITS.get(op) or (_SIGNED if type_.signed else _UNSIGNED)[op]
         return Typed(self.function.binary(name, first, second), type_)
 
-    def _call(self, expr: Call) -> Typed:
+    def _call(self, expr: ir.Call) -> Typed:
         if expr.name == SHUFFLE:
             return self._shuffle(expr)
         if expr.name == OFFSET:
@@ -280,11 +267,11 @@ class ExpressionLowering:
             function = self.module.declare(expr.name, llvm_type(result), types, "nounwind readnone")
         return Typed(self.function.call(function, values), result)
 
-    def _quotient(self, expr: Call) -> Typed:
+    def _quotient(self, expr: ir.Call) -> Typed:
         """Divide the place of a thread: exactly, or by an approximation that is as good, which nvcc is given."""
         place, length = expr.arguments
         if not self.target.unroll:
-            return self.value(Cast(expr.type, Binary("/", place, length, place.type)))
+            return self.value(ir.Cast(expr.type, ir.Binary("/", place, length, place.type)))
         single = ScalarType.FLOAT
         middle = self.function.binary("fadd", self.convert(self.value(place), single), constant(FLOAT, 0.5))
         divide = self.module.declare("llvm.nvvm.div.approx.f", FLOAT, (FLOAT, FLOAT))
@@ -300,7 +287,7 @@ class ExpressionLowering:
         rest = build.binary("and", bits, constant(I64, VECTOR_BYTES - 1))
         return build.cast("zext", build.compare("icmp eq", rest, constant(I64, 0)), I32)
 
-    def _shuffle(self, expr: Call) -> Typed:
+    def _shuffle(self, expr: ir.Call) -> Typed:
         value, lane = (self.value(argument) for argument in expr.arguments)
         if value.type.size not in (4, 8):
             raise ValueError(f"a shuffle of {value.type.size} bytes")

@@ -16,25 +16,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Memory, Space
-from metafork.ir.program import (
-    WHOLE,
-    Assign,
-    Barrier,
-    BlockArray,
-    Break,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Stmt,
-    While,
-)
 from metafork.ir.rewriting import assigned_variables
 from metafork.llvm.builder import I8, I32, VOID, Block, Function, Value, constant, pointer
 from metafork.llvm.expressions import ExpressionLowering, Typed, alignment, constant_of, llvm_type
@@ -98,7 +82,7 @@ class Lowering(ExpressionLowering):
                     offset = self.index(memory.offset)
                     address = self.function.element(base, offset, I8)
                 case Space.PRIVATE:
-                    if not isinstance(memory.extent, IntConst):
+                    if not isinstance(memory.extent, ir.IntConst):
                         raise ValueError(f"the extent of the private memory {memory.name} is no constant")
                     array = f"[{memory.extent.value} x {llvm_type(memory.element)}]"
                     address = self.function.slot(array, memory.name, self.target.private_space)
@@ -131,34 +115,34 @@ class Lowering(ExpressionLowering):
 
     # Statements.
 
-    def body(self, stmts: tuple[Stmt, ...]) -> None:
+    def body(self, stmts: tuple[ir.Stmt, ...]) -> None:
         """Lower statements in a scope of their own."""
         self.scopes.append({})
         for stmt in stmts:
             self.statement(stmt)
         self.scopes.pop()
 
-    def statement(self, stmt: Stmt) -> None:
+    def statement(self, stmt: ir.Stmt) -> None:
         """Lower one statement."""
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 # C starts the scope before the initializer, but reading the name there would read nothing.
                 self._declare(name, type_, None if value is None else self.convert(self.value(value), type_))
-            case Assign():
+            case ir.Assign():
                 self._assign(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 self._if(condition, then, otherwise)
-            case For():
+            case ir.For():
                 self._for(stmt)
-            case While(condition=condition, body=inner):
+            case ir.While(condition=condition, body=inner):
                 self._loop(condition, None, inner)
-            case Break():
+            case ir.Break():
                 self._jump(self.loops[-1][0])
-            case Continue():
+            case ir.Continue():
                 self._jump(self.loops[-1][1])
-            case Barrier():
+            case ir.Barrier():
                 self.target.barrier(self)
-            case BlockArray() | PrivateArray() | Phase():
+            case ir.BlockArray() | ir.PrivateArray() | ir.Phase():
                 raise ValueError(f"a kernel has no {type(stmt).__name__}")
             case _:
                 assert_never(stmt)
@@ -167,7 +151,7 @@ class Lowering(ExpressionLowering):
         self.function.branch(block)
         self.function.go_to(self.function.new_block("dead"))
 
-    def _assign(self, stmt: Assign) -> None:
+    def _assign(self, stmt: ir.Assign) -> None:
         address, type_ = self.address(stmt.target)
         if stmt.atomic:
             value = self.convert(self.value(stmt.value), type_)
@@ -207,7 +191,7 @@ class Lowering(ExpressionLowering):
         function.choose(function.result("i1", f"extractvalue {pair.type} {pair.text}, 1"), after, again)
         function.go_to(after)
 
-    def _if(self, condition: Expr, then: tuple[Stmt, ...], otherwise: tuple[Stmt, ...]) -> None:
+    def _if(self, condition: ir.Expr, then: tuple[ir.Stmt, ...], otherwise: tuple[ir.Stmt, ...]) -> None:
         test, function = self.truth(condition), self.function
         yes = function.new_block("then")
         no = function.new_block("else") if otherwise else None
@@ -222,20 +206,20 @@ class Lowering(ExpressionLowering):
                     function.branch(after)
         function.go_to(after)
 
-    def _for(self, loop: For) -> None:
+    def _for(self, loop: ir.For) -> None:
         self.scopes.append({})
         if loop.init is not None:
             self.statement(loop.init)
         factor = unroll_factor(loop, {one.name for one in self.kernel.scalars}, len(self.loops))
         hint = min(factor, self.target.unroll)
-        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.copies == WHOLE)
+        self._loop(loop.condition, loop.step, loop.body, hint, whole=loop.copies == ir.WHOLE)
         self.scopes.pop()
 
     def _loop(
         self,
-        condition: Expr | None,
-        step: Assign | None,
-        stmts: tuple[Stmt, ...],
+        condition: ir.Expr | None,
+        step: ir.Assign | None,
+        stmts: tuple[ir.Stmt, ...],
         unroll: int = 0,
         *,
         whole: bool = False,

@@ -12,29 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    Break,
-    Cast,
-    Element,
-    Expr,
-    For,
-    IntConst,
-    Var,
-    While,
-    expressions_of,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
+from metafork.ir import program as ir
 
 # (factor, most operations and accesses in a body that is unrolled by it), found on the programs of bench/registers.
 _FACTORS = ((4, 32), (2, 60))
 
 
-def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
+def unroll_factor(loop: ir.For, arguments: Collection[str], depth: int) -> int:
     """Return by how much to expect that nvcc unrolls the loop; 1 is never, 0 where that is left to LLVM.
 
     ``arguments`` are the scalar arguments of the kernel, ``depth`` is the number of loops around the loop.  One that is
@@ -48,32 +32,34 @@ def unroll_factor(loop: For, arguments: Collection[str], depth: int) -> int:
     if loop.step is None or loop.condition is None or loop.step.op not in ("+", "-"):
         return 0
     match loop.step.value:
-        case IntConst():
+        case ir.IntConst():
             pass
-        case Var(name=name) if name in arguments:
+        case ir.Var(name=name) if name in arguments:
             pass
-        case Cast(operand=Var(name="blockDim.x" | "blockDim.y" | "blockDim.z")) if depth > 1:
+        case ir.Cast(operand=ir.Var(name="blockDim.x" | "blockDim.y" | "blockDim.z")) if depth > 1:
             return 1
-        case Cast(operand=Var(name="blockDim.x")):
+        case ir.Cast(operand=ir.Var(name="blockDim.x")):
             pass
         case _:
             return 0
-    inside = list(walk_statements(loop.body))
-    if any(isinstance(stmt, (For, While, Barrier, Break)) for stmt in inside):
+    inside = list(ir.walk_statements(loop.body))
+    if any(isinstance(stmt, (ir.For, ir.While, ir.Barrier, ir.Break)) for stmt in inside):
         return 0
-    expressions = [expr for stmt in inside for expr in expressions_of(stmt)]
-    if not any(isinstance(part, Element) for expr in expressions for part in walk_expression(expr)):
+    expressions = [expr for stmt in inside for expr in ir.expressions_of(stmt)]
+    if not any(isinstance(part, ir.Element) for expr in expressions for part in ir.walk_expression(expr)):
         return 0
-    operations = sum(map(_operations, expressions)) + sum(isinstance(stmt, Assign) for stmt in inside)
+    operations = sum(map(_operations, expressions)) + sum(isinstance(stmt, ir.Assign) for stmt in inside)
     counter = loop.step.target
-    bound_varies = any(isinstance(part, (Var, Element)) and part != counter for part in walk_expression(loop.condition))
+    bound_varies = any(
+        isinstance(part, (ir.Var, ir.Element)) and part != counter for part in ir.walk_expression(loop.condition)
+    )
     if not bound_varies:
         return 0
     return next((factor for factor, most in _FACTORS if operations <= most), 0)
 
 
-def _operations(expr: Expr) -> int:
+def _operations(expr: ir.Expr) -> int:
     """Count binary operations and accesses; what computes an index is shared by the copies or folded into offsets."""
-    if isinstance(expr, Element):
+    if isinstance(expr, ir.Element):
         return 1
-    return isinstance(expr, Binary) + sum(map(_operations, subexpressions(expr)))
+    return isinstance(expr, ir.Binary) + sum(map(_operations, ir.subexpressions(expr)))

@@ -15,28 +15,10 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy
 from metafork.ir.kernel import OFFSET, Kernel, made_of_offsets
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    Break,
-    Call,
-    Cast,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    Stmt,
-    Unary,
-    Var,
-    binary,
-    unary,
-    walk_statements,
-)
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.llvm.leaf_ptx import grid_loop, made
 
@@ -48,8 +30,8 @@ def for_whole_grids(kernel: Kernel) -> Kernel:
     body = _straight(kernel.body)
     offsets = {
         stmt.name
-        for stmt in walk_statements(body)
-        if isinstance(stmt, Declare) and stmt.type is _LONG and made_of_offsets(stmt.value)
+        for stmt in ir.walk_statements(body)
+        if isinstance(stmt, ir.Declare) and stmt.type is _LONG and made_of_offsets(stmt.value)
     }
     return replace(kernel, body=_Short(offsets).body(body))
 
@@ -62,31 +44,31 @@ def whole_grid_ptx(kernel: Kernel, ir_strategies: Sequence[IrStrategy], target: 
     return None if SHUFFLE in ir_strategies else made(for_whole_grids(kernel), ir_strategies, target)[1]
 
 
-def _straight(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
+def _straight(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    result: list[ir.Stmt] = []
     for stmt in body:
         found = grid_loop(stmt)
-        if found is None or not isinstance(stmt, For):
+        if found is None or not isinstance(stmt, ir.For):
             result.append(stmt)
             continue
         inner = _straight(stmt.body)
-        if inner == stmt.body and inner and isinstance(inner[-1], Barrier):
+        if inner == stmt.body and inner and isinstance(inner[-1], ir.Barrier):
             inner = inner[:-1]
         if _continues(inner):
             # A loop of one trip, which LLVM takes apart.
             assert stmt.step is not None
-            assert isinstance(found[1].left, Var)
-            result.append(replace(stmt, step=Assign(found[1].left, "", found[1].right), body=inner))
+            assert isinstance(found[1].left, ir.Var)
+            result.append(replace(stmt, step=ir.Assign(found[1].left, "", found[1].right), body=inner))
         else:
             result += [found[0], *inner]
     return tuple(result)
 
 
-def _continues(body: tuple[Stmt, ...]) -> bool:
+def _continues(body: tuple[ir.Stmt, ...]) -> bool:
     """Say whether a statement ends the trip of the loop that the body is of."""
     return any(
-        isinstance(stmt, Continue | Break)
-        or (isinstance(stmt, If) and (_continues(stmt.then) or _continues(stmt.otherwise)))
+        isinstance(stmt, ir.Continue | ir.Break)
+        or (isinstance(stmt, ir.If) and (_continues(stmt.then) or _continues(stmt.otherwise)))
         for stmt in body
     )
 
@@ -97,24 +79,24 @@ class _Short(Rewriter):
     def __init__(self, offsets: Collection[str]) -> None:
         self._offsets = offsets
 
-    def declare(self, node: Declare) -> Stmt | Body:
+    def declare(self, node: ir.Declare) -> ir.Stmt | Body:
         return super().declare(replace(node, type=_INT) if node.name in self._offsets else node)
 
-    def variable(self, node: Var) -> Var:
+    def variable(self, node: ir.Var) -> ir.Var:
         return replace(node, type=_INT) if node.name in self._offsets else node
 
-    def call(self, node: Call) -> Expr:
+    def call(self, node: ir.Call) -> ir.Expr:
         if node.name != OFFSET:
             return super().call(node)
         inner = self.expression(node.arguments[0])
-        return inner if inner.type is _INT else Cast(_INT, inner)
+        return inner if inner.type is _INT else ir.Cast(_INT, inner)
 
-    def binary(self, node: Binary) -> Expr:
+    def binary(self, node: ir.Binary) -> ir.Expr:
         left, right = self.expression(node.left), self.expression(node.right)
         if left.type is node.left.type and right.type is node.right.type:
             return changed(node, left=left, right=right)
-        return binary(node.op, left, right, node.span)
+        return ir.binary(node.op, left, right, node.span)
 
-    def unary(self, node: Unary) -> Expr:
+    def unary(self, node: ir.Unary) -> ir.Expr:
         operand = self.expression(node.operand)
-        return changed(node, operand=operand) if operand.type is node.operand.type else unary(node.op, operand)
+        return changed(node, operand=operand) if operand.type is node.operand.type else ir.unary(node.op, operand)

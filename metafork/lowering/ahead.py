@@ -22,22 +22,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, Polynomial
+from metafork.ir import program as ir
 from metafork.ir.kernel import VECTORS
-from metafork.ir.program import (
-    ROLLED,
-    Assign,
-    Binary,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Stmt,
-    Var,
-    binary,
-    walk_statements,
-)
 from metafork.lowering.jam import copied, counter_of
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 from metafork.lowering.short_loops import MOST_TRIPS
@@ -46,7 +32,7 @@ from metafork.lowering.vectors import THREAD, is_alike, stored_in, values_of, va
 TOGETHER = 4
 MOST_STATEMENTS = 400
 """Statements of four iterations together."""
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 def four_at_a_time(body: Body, known: Mapping[str, Polynomial], arrays: Set[str], taken: set[str]) -> Body:
@@ -67,18 +53,20 @@ class _Ahead(Struct, frozen=True):
         scalars = dict(known)
         return tuple([new for stmt in body for new in self._statement(stmt, scalars)])
 
-    def _statement(self, stmt: Stmt, scalars: dict[str, Polynomial]) -> Iterator[Stmt]:
+    def _statement(self, stmt: ir.Stmt, scalars: dict[str, Polynomial]) -> Iterator[ir.Stmt]:
         match stmt:
-            case Declare():
+            case ir.Declare():
                 scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
                 yield stmt
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
-            case For(init=Declare() as init) if any(isinstance(one, For) for one in walk_statements(stmt.body)):
+            case ir.For(init=ir.Declare() as init) if any(
+                isinstance(one, ir.For) for one in ir.walk_statements(stmt.body)
+            ):
                 alike = is_alike(init.value, scalars, self.changing)
                 counter = Polynomial.symbol(init.name if alike else f"{THREAD} {init.name}")
                 yield replace(stmt, body=self.body(stmt.body, {**scalars, init.name: counter}))
-            case For():
+            case ir.For():
                 variable = counter_of(stmt)
                 if variable is not None and not unrolls(stmt) and self._shares(stmt.body, variable, scalars):
                     yield from four_together(stmt, self.taken)
@@ -89,7 +77,7 @@ class _Ahead(Struct, frozen=True):
 
     def _shares(self, body: Body, variable: str, known: Mapping[str, Polynomial]) -> bool:
         """Say whether each iteration loads the next element of some array, the same one in all threads."""
-        if len(list(walk_statements(body))) * TOGETHER > MOST_STATEMENTS:
+        if len(list(ir.walk_statements(body))) * TOGETHER > MOST_STATEMENTS:
             return False
         found = Scalars(self.changing).read_next(body, variable, known, self.arrays)
         return not all(varies(offset) for _, offset in found)
@@ -100,7 +88,7 @@ class Scalars(Struct, frozen=True):
 
     changing: Set[str]
 
-    def value(self, stmt: Declare, known: Mapping[str, Polynomial]) -> Polynomial:
+    def value(self, stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:
         """Return the value of a scalar, as one that differs from thread to thread where it is not known."""
         plain = stmt.value is not None and stmt.type in SIGNED and stmt.name not in self.changing
         value = exact_polynomial(stmt.value, known, self.changing) if plain and stmt.value is not None else None
@@ -121,10 +109,10 @@ class Scalars(Struct, frozen=True):
                 offset = self._next(element, variable, scalars) if element.array in read else None
                 if offset is not None:
                     yield element.array, offset
-            if isinstance(stmt, Declare):
+            if isinstance(stmt, ir.Declare):
                 scalars[stmt.name] = self.value(stmt, scalars)
 
-    def _next(self, element: Element, variable: str, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+    def _next(self, element: ir.Element, variable: str, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
         """Return the offset of an element if it grows by one in each iteration."""
         (index,) = element.indices
         offset = exact_polynomial(index, scalars, self.changing) if element.type in VECTORS else None
@@ -133,28 +121,31 @@ class Scalars(Struct, frozen=True):
         return offset
 
 
-def unrolls(loop: For) -> bool:
+def unrolls(loop: ir.For) -> bool:
     """Say whether a loop has so few iterations that it may be unrolled."""
     match loop.condition:
-        case Binary(right=IntConst(value=limit)):
+        case ir.Binary(right=ir.IntConst(value=limit)):
             return limit <= MOST_TRIPS
         case _:
             return False
 
 
-def four_together(loop: For, taken: set[str]) -> Iterator[Stmt]:
+def four_together(loop: ir.For, taken: set[str]) -> Iterator[ir.Stmt]:
     """Yield a loop with four iterations in one, and the loop over those that are left."""
     init, condition, step = loop.init, loop.condition, loop.step
-    assert isinstance(init, Declare)
-    assert isinstance(condition, Binary)
-    assert isinstance(step, Assign)
-    variable, several = Var(init.name, init.type), IntConst(TOGETHER)
-    places: list[Expr] = [variable, *(binary("+", variable, IntConst(number)) for number in range(1, TOGETHER))]
+    assert isinstance(init, ir.Declare)
+    assert isinstance(condition, ir.Binary)
+    assert isinstance(step, ir.Assign)
+    variable, several = ir.Var(init.name, init.type), ir.IntConst(TOGETHER)
+    places: list[ir.Expr] = [
+        variable,
+        *(ir.binary("+", variable, ir.IntConst(number)) for number in range(1, TOGETHER)),
+    ]
     body = tuple(stmt for place in places for stmt in copied(loop.body, {variable.name: place}, taken))
     limit = condition.right
-    even: Expr = binary("*", binary("/", limit, several), several)
-    if isinstance(limit, IntConst):
-        even = IntConst(limit.value // TOGETHER * TOGETHER)
-    yield replace(loop, condition=binary("<", variable, even), step=replace(step, value=several), body=body)
+    even: ir.Expr = ir.binary("*", ir.binary("/", limit, several), several)
+    if isinstance(limit, ir.IntConst):
+        even = ir.IntConst(limit.value // TOGETHER * TOGETHER)
+    yield replace(loop, condition=ir.binary("<", variable, even), step=replace(step, value=several), body=body)
     if even != limit:
-        yield replace(loop, init=replace(init, value=even), copies=ROLLED)
+        yield replace(loop, init=replace(init, value=even), copies=ir.ROLLED)

@@ -33,27 +33,9 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
-from metafork.ir.program import (
-    ROLLED,
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Stmt,
-    Var,
-    binary,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
 from metafork.ir.visitor import Rewriter, changed
 from metafork.lowering.ahead import unrolls
@@ -61,13 +43,13 @@ from metafork.lowering.jam import copied, side_by_side
 from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
 
 INT = ScalarType.INT
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 LARGEST_TEST = 64
 """Operands and operations of a row's condition, written out, that is asked of all rows together."""
 
 
 def coarsened(
-    loop: MetaFor, thread: Expr, count: int, body: Body, own: Set[str], taken: set[str], number: str | None = None
+    loop: ir.MetaFor, thread: ir.Expr, count: int, body: Body, own: Set[str], taken: set[str], number: str | None = None
 ) -> Body:
     """Return what a thread of a phase does that runs ``count`` iterations of ``loop``, whose ``body`` is given.
 
@@ -75,35 +57,37 @@ def coarsened(
     scalar by which the body names the row of a thread, from 0: where rows run side by side no loop over them is left
     then, so that what a thread keeps of each has a constant place.  ``taken`` grows by new names.
     """
-    first = Var(fresh(f"first_{loop.var}", taken), INT)
+    first = ir.Var(fresh(f"first_{loop.var}", taken), INT)
     varying = {loop.var} if number is None else {loop.var, number}
     once, rest = computed_once(body, varying)
     rows = rows_of(rest, varying)
-    row, after = Var(loop.var, INT), binary("+", first, IntConst(count))
-    alone = rows.body if not rows.tests else (*rows.scalars, If(every(rows.tests), rows.body[len(rows.scalars) :]))
-    places: list[Expr] = [first, *(binary("+", first, IntConst(more)) for more in range(1, count))]
-    values = [{loop.var: place} | ({} if number is None else {number: IntConst(k)}) for k, place in enumerate(places)]
+    row, after = ir.Var(loop.var, INT), ir.binary("+", first, ir.IntConst(count))
+    alone = rows.body if not rows.tests else (*rows.scalars, ir.If(every(rows.tests), rows.body[len(rows.scalars) :]))
+    places: list[ir.Expr] = [first, *(ir.binary("+", first, ir.IntConst(more)) for more in range(1, count))]
+    values = [
+        {loop.var: place} | ({} if number is None else {number: ir.IntConst(k)}) for k, place in enumerate(places)
+    ]
     aside = can_run_together(rows.body, own)
     if number is not None and aside:
         few = rarely_run(alone)
-        each: Body = tuple(If(binary("<", one[loop.var], loop.extent), copied(few, one, taken)) for one in values)
+        each: Body = tuple(ir.If(ir.binary("<", one[loop.var], loop.extent), copied(few, one, taken)) for one in values)
     else:
-        counted = () if number is None else (Declare(number, INT, binary("-", row, first)),)
-        within = binary("&&", binary("<", row, loop.extent), binary("<", row, after))
-        step = Assign(row, "+", IntConst(1))
-        each = (For(Declare(loop.var, INT, first), within, step, (*counted, *alone), copies=ROLLED),)
+        counted = () if number is None else (ir.Declare(number, INT, ir.binary("-", row, first)),)
+        within = ir.binary("&&", ir.binary("<", row, loop.extent), ir.binary("<", row, after))
+        step = ir.Assign(row, "+", ir.IntConst(1))
+        each = (ir.For(ir.Declare(loop.var, INT, first), within, step, (*counted, *alone), copies=ir.ROLLED),)
     together = each
     if aside:
         straight = loads_first(rows.body, written_in(body), taken)
         copies = [copied(straight, one, taken) for one in values]
         tests = [one for test in rows.tests for one in of_all(test, rows.scalars, loop.var, places)]
-        if not (isinstance(loop.extent, IntConst) and loop.extent.value % count == 0):
-            tests.insert(0, binary("<=", after, loop.extent))
+        if not (isinstance(loop.extent, ir.IntConst) and loop.extent.value % count == 0):
+            tests.insert(0, ir.binary("<=", after, loop.extent))
         side = with_shared_loads(side_by_side(copies), taken)
-        together = (If(every(tests), side, each),) if tests else side
+        together = (ir.If(every(tests), side, each),) if tests else side
     if rows.same:
-        together = (If(every(rows.same), together),)
-    return (Declare(first.name, INT, binary("*", Cast(INT, thread), IntConst(count))), *once, *together)
+        together = (ir.If(every(rows.same), together),)
+    return (ir.Declare(first.name, INT, ir.binary("*", ir.Cast(INT, thread), ir.IntConst(count))), *once, *together)
 
 
 def rarely_run(body: Body) -> Body:
@@ -112,20 +96,20 @@ def rarely_run(body: Body) -> Body:
 
 
 class _RarelyRun(Rewriter):
-    def loop(self, node: For) -> For:
+    def loop(self, node: ir.For) -> ir.For:
         few = node.copies or unrolls(node)
-        return changed(node, body=self.body(node.body), copies=node.copies if few else ROLLED)
+        return changed(node, body=self.body(node.body), copies=node.copies if few else ir.ROLLED)
 
 
 def can_run_together(body: Body, own: Set[str]) -> bool:
     """Say whether copies of a body can stand side by side: it is straight but for counted loops and conditions."""
     if names_in(body) & own:
         return False
-    for stmt in walk_statements(body):
+    for stmt in ir.walk_statements(body):
         match stmt:
-            case Declare() | Assign() | If():
+            case ir.Declare() | ir.Assign() | ir.If():
                 pass
-            case For(init=Declare(name=name), condition=condition, step=step, body=inner):
+            case ir.For(init=ir.Declare(name=name), condition=condition, step=step, body=inner):
                 if condition is None or step is None or name in assigned_variables(inner):
                     return False
             case _:
@@ -140,19 +124,19 @@ class Rows(Struct, frozen=True):
     """
 
     body: Body
-    same: tuple[Expr, ...] = ()
-    tests: tuple[Expr, ...] = ()
+    same: tuple[ir.Expr, ...] = ()
+    tests: tuple[ir.Expr, ...] = ()
     scalars: Body = ()
 
 
 def computed_once(body: Body, loops: Set[str]) -> tuple[Body, Body]:
     """Split off the scalars that depend neither on the variables of ``loops``, nor on what the body writes."""
     written, changed, varying = written_in(body), assigned_variables(body), set(loops)
-    once: list[Stmt] = []
-    rest: list[Stmt] = []
+    once: list[ir.Stmt] = []
+    rest: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
-            case Declare(name=name, value=value) if (
+            case ir.Declare(name=name, value=value) if (
                 value is not None
                 and name not in changed
                 and not variables(value) & varying
@@ -160,7 +144,7 @@ def computed_once(body: Body, loops: Set[str]) -> tuple[Body, Body]:
             ):
                 once.append(stmt)
                 continue
-            case Declare(name=name):
+            case ir.Declare(name=name):
                 varying.add(name)
             case _:
                 pass
@@ -171,18 +155,18 @@ def computed_once(body: Body, loops: Set[str]) -> tuple[Body, Body]:
 def rows_of(body: Body, loops: Set[str]) -> Rows:
     """Take apart a body that is one condition behind scalars; ``loops`` are what is another in each row."""
     match body:
-        case (*scalars, If(condition=condition, then=then, otherwise=())) if all(
-            isinstance(one, Declare) for one in scalars
+        case (*scalars, ir.If(condition=condition, then=then, otherwise=())) if all(
+            isinstance(one, ir.Declare) for one in scalars
         ):
             pass
         case _:
             return Rows(body)
-    names = loops | {one.name for one in scalars if isinstance(one, Declare)}
+    names = loops | {one.name for one in scalars if isinstance(one, ir.Declare)}
     changing = assigned_variables(then)
     definitions = {
         one.name: one.value
         for one in scalars
-        if isinstance(one, Declare) and one.value is not None and one.name not in changing and _is_plain(one.value)
+        if isinstance(one, ir.Declare) and one.value is not None and one.name not in changing and _is_plain(one.value)
     }
     parts = list(conjuncts(condition))
     same = tuple(part for part in parts if _is_plain(part) and not variables(part) & names)
@@ -196,62 +180,64 @@ def rows_of(body: Body, loops: Set[str]) -> Rows:
         for part in own
     ):
         return Rows((*scalars, *then), same, own, tuple(scalars))
-    inner = If(every(own), then) if own else None
+    inner = ir.If(every(own), then) if own else None
     return Rows((*scalars, *(then if inner is None else (inner,))), same)
 
 
-def _size(expr: Expr, sizes: Mapping[str, int]) -> int:
+def _size(expr: ir.Expr, sizes: Mapping[str, int]) -> int:
     """Return how large an expression is with scalars replaced by what they are."""
-    return sum(sizes.get(part.name, 1) if isinstance(part, Var) else 1 for part in walk_expression(expr))
+    return sum(sizes.get(part.name, 1) if isinstance(part, ir.Var) else 1 for part in ir.walk_expression(expr))
 
 
-def _is_plain(expr: Expr) -> bool:
+def _is_plain(expr: ir.Expr) -> bool:
     """Say whether an expression may be evaluated before the conditions that stand before it."""
     return not any(
-        isinstance(part, Element | Call) or (isinstance(part, Binary) and part.op in ("/", "%"))
-        for part in walk_expression(expr)
+        isinstance(part, ir.Element | ir.Call) or (isinstance(part, ir.Binary) and part.op in ("/", "%"))
+        for part in ir.walk_expression(expr)
     )
 
 
-def every(conditions: Sequence[Expr]) -> Expr:
+def every(conditions: Sequence[ir.Expr]) -> ir.Expr:
     """Return the conjunction of at least one condition."""
     result, *others = conditions
     for other in others:
-        result = binary("&&", result, other)
+        result = ir.binary("&&", result, other)
     return result
 
 
-def inlined(test: Expr, scalars: Body, values: Mapping[str, Expr]) -> Expr:
+def inlined(test: ir.Expr, scalars: Body, values: Mapping[str, ir.Expr]) -> ir.Expr:
     """Return a test with scalars replaced by their definitions."""
     known = dict(values)
     for one in scalars:
-        if isinstance(one, Declare) and one.value is not None:
+        if isinstance(one, ir.Declare) and one.value is not None:
             value = substitute(one.value, known)
-            known[one.name] = value if value.type is one.type else Cast(one.type, value)
+            known[one.name] = value if value.type is one.type else ir.Cast(one.type, value)
     return substitute(test, known)
 
 
-def of_all(test: Expr, scalars: Body, variable: str, places: Sequence[Expr]) -> list[Expr]:
+def of_all(test: ir.Expr, scalars: Body, variable: str, places: Sequence[ir.Expr]) -> list[ir.Expr]:
     """Return conditions under which a test holds in all rows: of those at the ends where rows go up or down."""
     first, *_, last = (inlined(test, scalars, {variable: place}) for place in places)
     match test:
-        case Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if grows := slope(test, scalars, variable):
+        case ir.Binary(op="<" | "<=" | ">" | ">=" | "!=" as op) if grows := slope(test, scalars, variable):
             if op != "!=":
                 return [last if (op in ("<", "<=")) == (grows > 0) else first]
             before, behind = ("<", ">") if grows > 0 else (">", "<")
-            assert isinstance(first, Binary)
-            assert isinstance(last, Binary)
-            return [binary("||", binary(before, last.left, last.right), binary(behind, first.left, first.right))]
+            assert isinstance(first, ir.Binary)
+            assert isinstance(last, ir.Binary)
+            return [
+                ir.binary("||", ir.binary(before, last.left, last.right), ir.binary(behind, first.left, first.right))
+            ]
         case _:
             return [inlined(test, scalars, {variable: place}) for place in places]
 
 
-def slope(test: Binary, scalars: Body, variable: str) -> Fraction | None:
+def slope(test: ir.Binary, scalars: Body, variable: str) -> Fraction | None:
     """Return by how much the left side minus the right one grows from row to row, where that is a constant."""
     known: dict[str, Polynomial] = {}
     changing: set[str] = set()
     for one in scalars:
-        if isinstance(one, Declare):
+        if isinstance(one, ir.Declare):
             value = None if one.value is None or one.type is not INT else exact_polynomial(one.value, known, changing)
             if value is None:
                 changing.add(one.name)
@@ -269,24 +255,24 @@ def written_in(body: Body) -> frozenset[str]:
     """Return the memories that a body stores to."""
     return frozenset(
         stmt.target.array
-        for stmt in walk_statements(body)
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+        for stmt in ir.walk_statements(body)
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
     )
 
 
 def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
     """Read what a statement reads of memory that the body writes into scalars before it."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
-            case Assign(target=Element() as target, op=op, value=value, atomic=False):
+            case ir.Assign(target=ir.Element() as target, op=op, value=value, atomic=False):
                 if op and op not in _COMPOUND:
                     result.append(stmt)
                     continue
-                whole = binary(op, target, value) if op else value
+                whole = ir.binary(op, target, value) if op else value
                 loads, new = _loaded(whole, written, taken)
                 result += [*loads, replace(stmt, op="", value=new) if loads else stmt]
-            case If(condition=condition):
+            case ir.If(condition=condition):
                 loads, new = _loaded(condition, written, taken)
                 result += [*loads, replace(stmt, condition=new)]
             case _:
@@ -297,11 +283,11 @@ def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
 _COMPOUND = frozenset({"+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"})
 
 
-def _loaded(expr: Expr, written: Set[str], taken: set[str]) -> tuple[list[Stmt], Expr]:
+def _loaded(expr: ir.Expr, written: Set[str], taken: set[str]) -> tuple[list[ir.Stmt], ir.Expr]:
     """Return declarations of what an expression reads in any case, and the expression with their scalars."""
-    names: dict[Element, Var] = {}
+    names: dict[ir.Element, ir.Var] = {}
     for element in read_always(expr):
         if element.array in written and element not in names:
-            names[element] = Var(fresh("loaded", taken), element.type)
-    declared: list[Stmt] = [Declare(variable.name, variable.type, element) for element, variable in names.items()]
-    return declared, map_expression(expr, lambda part: names.get(part) if isinstance(part, Element) else None)
+            names[element] = ir.Var(fresh("loaded", taken), element.type)
+    declared: list[ir.Stmt] = [ir.Declare(variable.name, variable.type, element) for element, variable in names.items()]
+    return declared, map_expression(expr, lambda part: names.get(part) if isinstance(part, ir.Element) else None)

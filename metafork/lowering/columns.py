@@ -30,27 +30,10 @@ from itertools import product
 from msgspec import Struct
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
 from metafork.ir.names import fresh
-from metafork.ir.program import (
-    ROLLED,
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Expr,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Stmt,
-    Unary,
-    Var,
-    binary,
-)
 from metafork.ir.rewriting import variables
 from metafork.lowering.ahead import four_at_a_time
 from metafork.lowering.coarsening import (
@@ -73,20 +56,20 @@ from metafork.lowering.shared_loads import exact_polynomial, with_shared_loads
 from metafork.lowering.vectors import THREAD, divides, is_alike, with_vectors
 
 INT = ScalarType.INT
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 class Several(Struct, frozen=True):
     """A thread loop of which a thread, whose built-in index is given, runs ``count`` neighbouring iterations."""
 
-    loop: MetaFor
-    thread: Expr
+    loop: ir.MetaFor
+    thread: ir.Expr
     count: int
 
     @property
-    def first(self) -> Expr:
+    def first(self) -> ir.Expr:
         """The first of them."""
-        return binary("*", Cast(INT, self.thread), IntConst(self.count))
+        return ir.binary("*", ir.Cast(INT, self.thread), ir.IntConst(self.count))
 
 
 class Around(Struct, frozen=True):
@@ -108,30 +91,32 @@ def in_columns(columns: Several, rows: Several | None, body: Body, around: Aroun
     loops = {one.loop.var for one in (columns, rows) if one is not None}
     once, rest = computed_once(body, loops)
     alone = rest if rows is None else coarsened(rows.loop, rows.thread, rows.count, rest, around.own, taken)
-    x, extent, thread = columns.loop.var, columns.loop.extent, Cast(INT, columns.thread)
-    groups = binary("/", binary("+", extent, IntConst(columns.count - 1)), IntConst(columns.count))
+    x, extent, thread = columns.loop.var, columns.loop.extent, ir.Cast(INT, columns.thread)
+    groups = ir.binary("/", ir.binary("+", extent, ir.IntConst(columns.count - 1)), ir.IntConst(columns.count))
     together = _together(columns, rows, once, rest, around)
     if together is None:
         return (*once, _columns(x, thread, extent, groups, alone))
-    first, past, step = (Var(fresh(name, taken), INT) for name in (f"from_{x}", f"past_{x}", f"step_{x}"))
+    first, past, step = (ir.Var(fresh(name, taken), INT) for name in (f"from_{x}", f"past_{x}", f"step_{x}"))
     here, test = together.first, together.test
     one_by_one: Body = (
-        Declare(first.name, INT, Conditional(test, here, thread, INT)),
-        Declare(past.name, INT, Conditional(test, binary("+", here, IntConst(columns.count)), extent, INT)),
-        Declare(step.name, INT, Conditional(test, IntConst(1), groups, INT)),
+        ir.Declare(first.name, INT, ir.Conditional(test, here, thread, INT)),
+        ir.Declare(past.name, INT, ir.Conditional(test, ir.binary("+", here, ir.IntConst(columns.count)), extent, INT)),
+        ir.Declare(step.name, INT, ir.Conditional(test, ir.IntConst(1), groups, INT)),
         _columns(x, first, extent, step, alone, past),
     )
     if together.some:
-        one_by_one = (If(binary("||", Unary("!", test, INT), every(together.some)), one_by_one),)
-    return (*once, *together.before, If(every((test, *together.tests)), together.body, one_by_one))
+        one_by_one = (ir.If(ir.binary("||", ir.Unary("!", test, INT), every(together.some)), one_by_one),)
+    return (*once, *together.before, ir.If(every((test, *together.tests)), together.body, one_by_one))
 
 
-def _columns(variable: str, first: Expr, extent: Expr, step: Expr, body: Body, past: Expr | None = None) -> For:
-    column = Var(variable, INT)
-    test = binary("<", column, extent)
+def _columns(
+    variable: str, first: ir.Expr, extent: ir.Expr, step: ir.Expr, body: Body, past: ir.Expr | None = None
+) -> ir.For:
+    column = ir.Var(variable, INT)
+    test = ir.binary("<", column, extent)
     if past is not None:
-        test = binary("&&", test, binary("<", column, past))
-    return For(Declare(variable, INT, first), test, Assign(column, "+", step), body, copies=ROLLED)
+        test = ir.binary("&&", test, ir.binary("<", column, past))
+    return ir.For(ir.Declare(variable, INT, first), test, ir.Assign(column, "+", step), body, copies=ir.ROLLED)
 
 
 class _Together(Struct, frozen=True):
@@ -142,10 +127,10 @@ class _Together(Struct, frozen=True):
     """
 
     before: Body
-    first: Var
-    test: Var
-    tests: tuple[Expr, ...]
-    some: tuple[Expr, ...]
+    first: ir.Var
+    test: ir.Var
+    tests: tuple[ir.Expr, ...]
+    some: tuple[ir.Expr, ...]
     body: Body
 
 
@@ -155,8 +140,8 @@ class _Nest(Struct, frozen=True):
     columns: Several
     rows: Several | None
     parts: Rows
-    firsts: Mapping[str, Var]
-    places: Mapping[str, Sequence[Expr]]
+    firsts: Mapping[str, ir.Var]
+    places: Mapping[str, Sequence[ir.Expr]]
     known: Mapping[str, Polynomial]
     around: Around
 
@@ -165,7 +150,7 @@ class _Side(Struct, frozen=True):
     """Code of all rows and columns, which is right where ``tests`` hold and ``divided`` are multiples of numbers."""
 
     body: Body
-    tests: tuple[Expr, ...]
+    tests: tuple[ir.Expr, ...]
     divided: Mapping[str, int]
 
 
@@ -176,11 +161,11 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
     parts = rows_of(body, {one.loop.var for one in loops})
     if not can_run_together(parts.body, around.own):
         return None
-    firsts = {one.loop.var: Var(fresh(f"first_{one.loop.var}", taken), INT) for one in loops}
+    firsts = {one.loop.var: ir.Var(fresh(f"first_{one.loop.var}", taken), INT) for one in loops}
     places = {one.loop.var: [_place(firsts[one.loop.var], number) for number in range(one.count)] for one in loops}
     nest = _Nest(columns, rows, parts, firsts, places, _known(once, firsts, columns), around)
     row = None if rows is None else _mask(nest, rows.loop.var)
-    some: list[Expr] = []
+    some: list[ir.Expr] = []
     if _edge(nest, columns.loop.var, -1) is not None:
         # Columns that begin within a vector, as a rule with rows that end within a group, and blocks behind both.
         row = row or (None if rows is None else _edge(nest, rows.loop.var, 0))
@@ -195,18 +180,18 @@ def _together(columns: Several, rows: Several | None, once: Body, body: Body, ar
         tests = [one for one in side.tests if one not in but_one.tests]
         names = {**side.divided, **but_one.divided}
         divided = {name: max(one.divided.get(name, 1) for one in (side, but_one)) for name in names}
-        side = _Side((If(every(tests), side.body, but_one.body),), but_one.tests, divided)
-    test = Var(fresh("together", taken), INT)
-    conditions: list[Expr] = [Call(ALIGNED, (), INT)]
-    conditions += [divides(multiple, Var(name, INT)) for name, multiple in side.divided.items()]
+        side = _Side((ir.If(every(tests), side.body, but_one.body),), but_one.tests, divided)
+    test = ir.Var(fresh("together", taken), INT)
+    conditions: list[ir.Expr] = [ir.Call(ALIGNED, (), INT)]
+    conditions += [divides(multiple, ir.Var(name, INT)) for name, multiple in side.divided.items()]
     ends = [
-        binary("<=", binary("+", firsts[one.loop.var], IntConst(one.count)), one.loop.extent)
+        ir.binary("<=", ir.binary("+", firsts[one.loop.var], ir.IntConst(one.count)), one.loop.extent)
         for one in loops
-        if not (isinstance(one.loop.extent, IntConst) and one.loop.extent.value % one.count == 0)
+        if not (isinstance(one.loop.extent, ir.IntConst) and one.loop.extent.value % one.count == 0)
     ]
-    before = [Declare(firsts[one.loop.var].name, INT, one.first) for one in loops]
+    before = [ir.Declare(firsts[one.loop.var].name, INT, one.first) for one in loops]
     return _Together(
-        (*before, Declare(test.name, INT, every(conditions))),
+        (*before, ir.Declare(test.name, INT, every(conditions))),
         firsts[columns.loop.var],
         test,
         (*ends, *parts.same, *side.tests),
@@ -224,7 +209,7 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     if tests is None:
         return None
     straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
-    shared: list[Stmt] = []
+    shared: list[ir.Stmt] = []
     copies: list[Body] = []
     places, running = _rows(nest, row, shared)
     if row is not None and nest.rows is not None:
@@ -255,7 +240,7 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     return _Side(vectors.body, (*tests, mask.every), vectors.divided)
 
 
-def _rows(nest: _Nest, row: _Mask | None, before: list[Stmt]) -> tuple[list[dict[str, Expr]], list[Expr]]:
+def _rows(nest: _Nest, row: _Mask | None, before: list[ir.Stmt]) -> tuple[list[dict[str, ir.Expr]], list[ir.Expr]]:
     """Return where rows are, and where there is a test that may leave out some of them, the tests of all.
 
     What does not run then does what another one does, and stores nothing; ``before`` grows by where that is.
@@ -267,29 +252,29 @@ def _rows(nest: _Nest, row: _Mask | None, before: list[Stmt]) -> tuple[list[dict
     if row is None:
         return [{y: one} for one in own], []
     tests = [inlined(row.test, nest.parts.scalars, {y: one}) for one in own]
-    places: list[dict[str, Expr]] = []
+    places: list[dict[str, ir.Expr]] = []
     for number, (test, one) in enumerate(zip(tests, own, strict=True)):
         if number == row.runs:
             places.append({y: one})
             continue
         other = row.runs if row.runs is not None else number + 1 if number + 1 < len(own) else number - 1
-        running = Var(fresh(f"running_{y}", nest.around.taken), INT)
-        before.append(Declare(running.name, INT, Conditional(test, one, own[other], INT)))
+        running = ir.Var(fresh(f"running_{y}", nest.around.taken), INT)
+        before.append(ir.Declare(running.name, INT, ir.Conditional(test, one, own[other], INT)))
         places.append({y: running})
     return places, tests
 
 
-def _place(first: Expr, number: int) -> Expr:
-    return first if number == 0 else binary("+", first, IntConst(number))
+def _place(first: ir.Expr, number: int) -> ir.Expr:
+    return first if number == 0 else ir.binary("+", first, ir.IntConst(number))
 
 
 class _Mask(Struct, frozen=True):
     """A test by which some rows, or columns, do not run: one at most, or those before, or behind, one that ``runs``."""
 
-    test: Binary
+    test: ir.Binary
     runs: int | None = None
 
-    def one_runs(self, nest: _Nest, variable: str) -> list[Expr]:
+    def one_runs(self, nest: _Nest, variable: str) -> list[ir.Expr]:
         """Return what has to hold for one row, or column, to run."""
         if self.runs is None:
             return []
@@ -313,25 +298,27 @@ def _edge(nest: _Nest, variable: str, runs: int) -> _Mask | None:
     return _Mask(found[0], runs) if len(found) == 1 else None
 
 
-def _steady(nest: _Nest, variable: str) -> list[Binary]:
+def _steady(nest: _Nest, variable: str) -> list[ir.Binary]:
     """Return the comparisons of what grows evenly with rows, or columns, alone."""
     return [
         test
         for test in nest.parts.tests
-        if isinstance(test, Binary) and slope(test, nest.parts.scalars, variable) and _varying(nest, test) == [variable]
+        if isinstance(test, ir.Binary)
+        and slope(test, nest.parts.scalars, variable)
+        and _varying(nest, test) == [variable]
     ]
 
 
-def _varying(nest: _Nest, test: Expr) -> list[str]:
+def _varying(nest: _Nest, test: ir.Expr) -> list[str]:
     """Return the loops, of rows and of columns, in whose iterations a test may be another."""
     names = variables(inlined(test, nest.parts.scalars, {}))
     return [name for name in nest.places if name in names]
 
 
-def _tests(nest: _Nest, masks: Sequence[Expr]) -> list[Expr] | None:
+def _tests(nest: _Nest, masks: Sequence[ir.Expr]) -> list[ir.Expr] | None:
     """Return what has to hold for all rows and columns to run, masks apart; ``None`` where that is too much to ask."""
     parts, places = nest.parts, nest.places
-    result: list[Expr] = []
+    result: list[ir.Expr] = []
     for test in (one for one in parts.tests if not any(one is mask for mask in masks)):
         varying = _varying(nest, test)
         match varying:
@@ -349,11 +336,11 @@ def _tests(nest: _Nest, masks: Sequence[Expr]) -> list[Expr] | None:
     return result
 
 
-def _known(once: Body, firsts: Mapping[str, Var], columns: Several) -> dict[str, Polynomial]:
+def _known(once: Body, firsts: Mapping[str, ir.Var], columns: Several) -> dict[str, Polynomial]:
     """Return scalars as polynomials: those that all rows and columns share, and the first column."""
     known: dict[str, Polynomial] = {}
     for stmt in once:
-        if isinstance(stmt, Declare):
+        if isinstance(stmt, ir.Declare):
             value = (
                 None if stmt.value is None or stmt.type is not INT else exact_polynomial(stmt.value, known, frozenset())
             )

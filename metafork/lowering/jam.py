@@ -32,29 +32,16 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Stmt,
-    Var,
-    binary,
-    walk_statements,
-)
 from metafork.ir.rewriting import arrays_read, assigned_variables, substitute, variables
 
 INT = ScalarType.INT
 MOST_RESULTS = 16
 """Most iterations that nested loops run together."""
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 class Jam(Struct, frozen=True):
@@ -64,7 +51,7 @@ class Jam(Struct, frozen=True):
     whole: bool
 
 
-def jam_of(loop: For, references: Sequence[Reference], inside: int, most: int, prover: Prover) -> Jam | None:
+def jam_of(loop: ir.For, references: Sequence[Reference], inside: int, most: int, prover: Prover) -> Jam | None:
     """Return how a thread's loop is unrolled and jammed; ``None`` where that is not proved legal or shares nothing.
 
     ``references`` are the accesses in it; ``inside`` is how many iterations the loops in it run together already.
@@ -98,16 +85,16 @@ def jam_of(loop: For, references: Sequence[Reference], inside: int, most: int, p
     return Jam(most, False) if most * inside <= MOST_RESULTS else None
 
 
-def counter_of(loop: For) -> str | None:
+def counter_of(loop: ir.For) -> str | None:
     """Return the variable of ``for (int w = 0; w < limit; w++)`` with a limit that the body leaves as it is."""
     match loop:
-        case For(
-            init=Declare(name=name, type=ScalarType.INT, value=IntConst(value=0)),
-            condition=Binary(op="<", left=Var(name=tested), right=limit),
-            step=Assign(target=Var(name=stepped), op="+", value=IntConst(value=1)),
+        case ir.For(
+            init=ir.Declare(name=name, type=ScalarType.INT, value=ir.IntConst(value=0)),
+            condition=ir.Binary(op="<", left=ir.Var(name=tested), right=limit),
+            step=ir.Assign(target=ir.Var(name=stepped), op="+", value=ir.IntConst(value=1)),
         ) if name == tested == stepped and limit.type is INT and not arrays_read(limit):
             changed = assigned_variables(loop.body) | {
-                s.name for s in walk_statements(loop.body) if isinstance(s, Declare)
+                s.name for s in ir.walk_statements(loop.body) if isinstance(s, ir.Declare)
             }
             return None if (variables(limit) | {name}) & changed else name
     return None
@@ -115,17 +102,17 @@ def counter_of(loop: For) -> str | None:
 
 def _plain(body: Body) -> bool:
     """Say whether a body is straight but for loops and conditions on scalars, and assigns its own scalars only."""
-    own = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    own = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
     if not assigned_variables(body) <= own:
         return False
-    for stmt in walk_statements(body):
+    for stmt in ir.walk_statements(body):
         match stmt:
-            case Declare() | Assign():
+            case ir.Declare() | ir.Assign():
                 pass
-            case For(init=Declare(), condition=condition) if condition is not None:
+            case ir.For(init=ir.Declare(), condition=condition) if condition is not None:
                 if arrays_read(condition):
                     return False
-            case If(condition=condition):
+            case ir.If(condition=condition):
                 if arrays_read(condition):
                     return False
             case _:
@@ -155,99 +142,99 @@ def _apart(references: Sequence[Reference], range_: LoopRange, prover: Prover) -
     return False
 
 
-def jammed(loop: For, jam: Jam, taken: set[str]) -> Body:
+def jammed(loop: ir.For, jam: Jam, taken: set[str]) -> Body:
     """Return a loop of a kernel with so many iterations together, and the loop over those that are left.
 
     ``taken`` grows by the names of scalars.
     """
     init, condition, step = loop.init, loop.condition, loop.step
-    assert isinstance(init, Declare)
-    assert isinstance(condition, Binary)
+    assert isinstance(init, ir.Declare)
+    assert isinstance(condition, ir.Binary)
     assert step is not None
-    variable = Var(init.name, init.type)
+    variable = ir.Var(init.name, init.type)
     copies = []
     for number in range(jam.factor):
-        shifted: Expr = IntConst(number)
+        shifted: ir.Expr = ir.IntConst(number)
         if not jam.whole:
-            shifted = variable if number == 0 else binary("+", variable, IntConst(number))
+            shifted = variable if number == 0 else ir.binary("+", variable, ir.IntConst(number))
         copies.append(copied(loop.body, {variable.name: shifted}, taken))
     body = side_by_side(copies)
     if jam.whole:
         return body
     limit = condition.right
-    even = binary("*", binary("/", limit, IntConst(jam.factor)), IntConst(jam.factor))
+    even = ir.binary("*", ir.binary("/", limit, ir.IntConst(jam.factor)), ir.IntConst(jam.factor))
     main = replace(
-        loop, condition=binary("<", variable, even), step=replace(step, value=IntConst(jam.factor)), body=body
+        loop, condition=ir.binary("<", variable, even), step=replace(step, value=ir.IntConst(jam.factor)), body=body
     )
-    if isinstance(limit, IntConst) and limit.value % jam.factor == 0:
+    if isinstance(limit, ir.IntConst) and limit.value % jam.factor == 0:
         return (main,)
     return (main, replace(loop, init=replace(init, value=even)))
 
 
 def side_by_side(copies: Sequence[Body]) -> Body:
     """Return copies of one body run side by side, statement by statement; equal heads of neighbours become one."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmts in zip(*copies, strict=True):
         for _, group in groupby(stmts, _head):
             result += _as_one(list(group))
     return tuple(result)
 
 
-def _as_one(stmts: list[Stmt]) -> list[Stmt]:
+def _as_one(stmts: list[ir.Stmt]) -> list[ir.Stmt]:
     """Return loops, or conditions, with one head as one."""
     match stmts[0]:
-        case For() as first:
-            return [replace(first, body=side_by_side([s.body for s in stmts if isinstance(s, For)]))]
-        case If() as first:
-            then = side_by_side([s.then for s in stmts if isinstance(s, If)])
-            otherwise = side_by_side([s.otherwise for s in stmts if isinstance(s, If)])
+        case ir.For() as first:
+            return [replace(first, body=side_by_side([s.body for s in stmts if isinstance(s, ir.For)]))]
+        case ir.If() as first:
+            then = side_by_side([s.then for s in stmts if isinstance(s, ir.If)])
+            otherwise = side_by_side([s.otherwise for s in stmts if isinstance(s, ir.If)])
             return [replace(first, then=then, otherwise=otherwise)]
         case _:
             return stmts
 
 
-def _head(stmt: Stmt) -> object:
+def _head(stmt: ir.Stmt) -> object:
     match stmt:
-        case For(init=init, condition=condition, step=step):
+        case ir.For(init=init, condition=condition, step=step):
             return init, condition, step
-        case If(condition=condition):
+        case ir.If(condition=condition):
             return condition
         case _:
             return None
 
 
-def copied(body: Body, values: Mapping[str, Expr], taken: set[str]) -> Body:
+def copied(body: Body, values: Mapping[str, ir.Expr], taken: set[str]) -> Body:
     """Return a body with scalars replaced, and other names for those that it declares outside of loops' heads."""
     inner = dict(values)
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 new = None if value is None else substitute(value, inner)
                 own = fresh(name, taken)
-                inner[name] = Var(own, type_)
-                result.append(Declare(own, type_, new, stmt.span))
-            case Assign():
+                inner[name] = ir.Var(own, type_)
+                result.append(ir.Declare(own, type_, new, stmt.span))
+            case ir.Assign():
                 result.append(_assigned(stmt, inner))
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 test = substitute(condition, inner)
                 yes, no = copied(then, inner, taken), copied(otherwise, inner, taken)
-                result.append(If(test, yes, no, stmt.span, stmt.widened))
-            case For(init=Declare() as init, condition=condition, step=step):
+                result.append(ir.If(test, yes, no, stmt.span, stmt.widened))
+            case ir.For(init=ir.Declare() as init, condition=condition, step=step):
                 head = {name: value for name, value in inner.items() if name != init.name}
                 start = None if init.value is None else substitute(init.value, inner)
                 test_or_none = None if condition is None else substitute(condition, head)
                 again = None if step is None else _assigned(step, head)
                 inside = copied(stmt.body, head, taken)
-                begin = Declare(init.name, init.type, start, init.span)
-                result.append(For(begin, test_or_none, again, inside, stmt.span, stmt.copies))
+                begin = ir.Declare(init.name, init.type, start, init.span)
+                result.append(ir.For(begin, test_or_none, again, inside, stmt.span, stmt.copies))
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in a loop that is unrolled")
     return tuple(result)
 
 
-def _assigned(stmt: Assign, values: Mapping[str, Expr]) -> Assign:
+def _assigned(stmt: ir.Assign, values: Mapping[str, ir.Expr]) -> ir.Assign:
     target = substitute(stmt.target, values)
-    assert isinstance(target, Var | Element)
+    assert isinstance(target, ir.Var | ir.Element)
     value = substitute(stmt.value, values)
-    return Assign(target, stmt.op, value, stmt.span, stmt.atomic, stmt.asynchronous)
+    return ir.Assign(target, stmt.op, value, stmt.span, stmt.atomic, stmt.asynchronous)

@@ -34,35 +34,12 @@ from metafork.analysis.memory.block_shape import (
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.analysis.values.conditions import together
 from metafork.analysis.values.scope import Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Derived,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Program,
-    Stmt,
-    Var,
-    binary,
-    expressions_of,
-    parts_of,
-    unary,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.host_quotients import with_host_quotients
@@ -79,7 +56,7 @@ class CannotLowerError(Exception):
     """A program has no kernel; the message names the expression that stands in the way."""
 
 
-def lower(program: Program, name: str, analyses: Analyses | None = None) -> Kernel:
+def lower(program: ir.Program, name: str, analyses: Analyses | None = None) -> Kernel:
     """Return the kernel of a program, called ``name``; its memories of truth values are bytes.
 
     Raises ``CannotLowerError`` where the size of a block or of its own arrays is no polynomial in parameters.
@@ -87,14 +64,14 @@ def lower(program: Program, name: str, analyses: Analyses | None = None) -> Kern
     return replace((analyses or Analyses()).of(_kernel, program), name=name)
 
 
-def _kernel(program: Program, analyses: Analyses) -> Kernel:
+def _kernel(program: ir.Program, analyses: Analyses) -> Kernel:
     kernel = as_bytes(typed_kernel(program, analyses))
     if checking():
         check_kernel(kernel)
     return kernel
 
 
-def typed_kernel(program: Program, analyses: Analyses) -> Kernel:
+def typed_kernel(program: ir.Program, analyses: Analyses) -> Kernel:
     """Return the kernel of a program with the types that are declared, truth values too.
 
     Raises ``CannotLowerError``.
@@ -110,7 +87,7 @@ def typed_kernel(program: Program, analyses: Analyses) -> Kernel:
 
 
 class _Lowering(Struct):
-    program: Program
+    program: ir.Program
     memory: BlockMemory
     scope: Scope
     shape: tuple[Polynomial, ...]
@@ -118,14 +95,14 @@ class _Lowering(Struct):
 
     def kernel(self) -> Kernel:
         scalars = self._scalars()
-        symbols: dict[str, Expr] = {**scalars}
+        symbols: dict[str, ir.Expr] = {**scalars}
         for loop in self.program.grid:
-            symbols[loop.var] = Var(loop.var, loop.type)
+            symbols[loop.var] = ir.Var(loop.var, loop.type)
         shared: list[Memory] = []
         private: list[Memory] = []
         tables = [table.array for table in self.program.tables]
         taken = set(scalars) | {array.name for array in (*self.program.arrays, *tables)} | _names(self.program)
-        bodies: list[tuple[Expr | None, tuple[Stmt, ...]]] = []
+        bodies: list[tuple[ir.Expr | None, tuple[ir.Stmt, ...]]] = []
         block_arrays: set[str] = set()
         reached: list[Polynomial] = []
         threads = ThreadMemory(taken)
@@ -140,13 +117,13 @@ class _Lowering(Struct):
             row = fresh("row", taken)
             codes = tuple(PrivateCode(one, fresh(f"own_{one.array.name}", taken), row) for one in plan.private)
             private += [
-                Memory(code.name, Space.PRIVATE, code.window.array.element, IntConst(code.window.registers))
+                Memory(code.name, Space.PRIVATE, code.window.array.element, ir.IntConst(code.window.registers))
                 for code in codes
                 if code.window.registers > 1
             ]
             structures = self._structures(plan, taken)
             private += [
-                Memory(code.name, Space.PRIVATE, code.structure.array.element, IntConst(code.structure.span))
+                Memory(code.name, Space.PRIVATE, code.structure.array.element, ir.IntConst(code.structure.span))
                 for code in structures
             ]
             site = replace(self._site(plan, symbols, taken), begins=begins)
@@ -156,22 +133,24 @@ class _Lowering(Struct):
             bodies.append((_test(plan), body))
         body = _chain(bodies)
         if shared:
-            body = (*body, Barrier())  # the next block of this thread-block reuses the memory
+            body = (*body, ir.Barrier())  # the next block of this thread-block reuses the memory
         body = _without_dead(self._grid_loops(body, taken))
         prover = self.analyses.prover(self.memory.facts.constraints, self.memory.facts.derived)
         body, quotients = with_host_quotients(body, scalars, self.scope, prover, taken)
-        scalars |= {one.name: Var(one.name, one.type) for one in quotients}
+        scalars |= {one.name: ir.Var(one.name, one.type) for one in quotients}
         written = {
             stmt.target.array
-            for stmt in walk_statements(body)
-            if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+            for stmt in ir.walk_statements(body)
+            if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
         }
-        parts = list(parts_of(body))
-        used = {part.name for part in parts if isinstance(part, Var)}
-        read = {part.array for part in parts if isinstance(part, Element)}
+        parts = list(ir.parts_of(body))
+        used = {part.name for part in parts if isinstance(part, ir.Var)}
+        read = {part.array for part in parts if isinstance(part, ir.Element)}
         with_offsets = _with_offsets(parts)
         constants = tuple(
-            Memory(one.array.name, Space.CONSTANT, one.array.element, IntConst(len(one.values)), None, True, one.values)
+            Memory(
+                one.array.name, Space.CONSTANT, one.array.element, ir.IntConst(len(one.values)), None, True, one.values
+            )
             for one in self.program.tables
             if one.array.name in read
         )
@@ -221,39 +200,39 @@ class _Lowering(Struct):
         known = together(self.scope, plan.conditions).constraints
         return self.analyses.prover((*self.memory.facts.constraints, *known), self.memory.facts.derived)
 
-    def _widest(self) -> Expr | None:
+    def _widest(self) -> ir.Expr | None:
         """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
         if self.program.mapping.striding is None:
             return None
-        result: Expr | None = None
+        result: ir.Expr | None = None
         for phase in phases(self.program):
             size = _product(loop.extent for loop in phase.threads)
-            result = size if result is None else Conditional(binary("<", result, size), size, result, LONG)
+            result = size if result is None else ir.Conditional(ir.binary("<", result, size), size, result, LONG)
         return result
 
-    def _scalars(self) -> dict[str, Var]:
+    def _scalars(self) -> dict[str, ir.Var]:
         """Return every scalar that a kernel may be given, in the order of its signature."""
-        scalars = {parameter.name: Var(parameter.name, parameter.type) for parameter in self.program.parameters}
-        scalars |= {derived.name: Var(derived.name, derived.type) for derived in self.program.derived}
+        scalars = {parameter.name: ir.Var(parameter.name, parameter.type) for parameter in self.program.parameters}
+        scalars |= {derived.name: ir.Var(derived.name, derived.type) for derived in self.program.derived}
         for symbol in self.scope.derived:
-            scalars.setdefault(symbol.name, Var(symbol.name, LONG))
+            scalars.setdefault(symbol.name, ir.Var(symbol.name, LONG))
         return scalars
 
-    def _host_scalars(self) -> tuple[Derived, ...]:
+    def _host_scalars(self) -> tuple[ir.Derived, ...]:
         """Return the derived scalars of the program, then the quotients and extrema that have no name there."""
-        known: dict[str, Expr] = {
-            parameter.name: Var(parameter.name, parameter.type) for parameter in self.program.parameters
+        known: dict[str, ir.Expr] = {
+            parameter.name: ir.Var(parameter.name, parameter.type) for parameter in self.program.parameters
         }
         result = list(self.program.derived)
-        known |= {derived.name: Var(derived.name, derived.type) for derived in self.program.derived}
+        known |= {derived.name: ir.Var(derived.name, derived.type) for derived in self.program.derived}
         for symbol in self.scope.derived:
             if symbol.name not in known:
-                result.append(Derived(symbol.name, LONG, _definition(symbol, known)))
-                known[symbol.name] = Var(symbol.name, LONG)
+                result.append(ir.Derived(symbol.name, LONG, _definition(symbol, known)))
+                known[symbol.name] = ir.Var(symbol.name, LONG)
         return tuple(result)
 
-    def _padded(self, extents: Sequence[Expr]) -> tuple[Expr, Expr, Expr]:
-        padded: list[Expr] = [*extents, *[IntConst(1)] * (3 - len(extents))]
+    def _padded(self, extents: Sequence[ir.Expr]) -> tuple[ir.Expr, ir.Expr, ir.Expr]:
+        padded: list[ir.Expr] = [*extents, *[ir.IntConst(1)] * (3 - len(extents))]
         return padded[0], padded[1], padded[2]
 
     def _uneven(self) -> bool:
@@ -264,7 +243,7 @@ class _Lowering(Struct):
             for number, (loop, extent) in enumerate(zip(phase.threads, reversed(self.shape), strict=True))
         )
 
-    def _threads(self, loop: MetaFor, number: int) -> Polynomial | None:
+    def _threads(self, loop: ir.MetaFor, number: int) -> Polynomial | None:
         extent = self.scope.polynomial(loop.extent)
         return None if extent is None else in_groups(extent, iterations_of(self.program, number), self.scope, loop.var)
 
@@ -286,7 +265,7 @@ class _Lowering(Struct):
         plan: PathPlan,
         names: Mapping[int, str],
         own: Mapping[str, str],
-        symbols: Mapping[str, Expr],
+        symbols: Mapping[str, ir.Expr],
         begins: dict[str, Polynomial],
     ) -> list[Memory]:
         """Lay out the shared memory of a path from 0, wider elements first: each is aligned.  ``begins`` is filled.
@@ -311,7 +290,7 @@ class _Lowering(Struct):
             offset = offset + words
         return result
 
-    def _site(self, plan: PathPlan, symbols: Mapping[str, Expr], taken: set[str]) -> Site:
+    def _site(self, plan: PathPlan, symbols: Mapping[str, ir.Expr], taken: set[str]) -> Site:
         arrays = [*plan.program.arrays, *(array for array, _ in plan.block_arrays)]
         arrays += [table.array for table in plan.program.tables]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
@@ -320,64 +299,64 @@ class _Lowering(Struct):
         rows = RowPlaces(symbols, taken, host=frozenset(self._scalars()))
         return Site(symbols, extents, codes, self.shape, striding, self._prover(plan), rows)
 
-    def _grid_loops(self, body: tuple[Stmt, ...], taken: set[str]) -> tuple[Stmt, ...]:
+    def _grid_loops(self, body: tuple[ir.Stmt, ...], taken: set[str]) -> tuple[ir.Stmt, ...]:
         """Wrap the body in one strided loop for each grid dimension."""
         for loop, letter in zip(reversed(self.program.grid), "xyz", strict=False):
             body = (_strided(loop, letter, body, taken),)
         return body
 
 
-def _strided(loop: MetaFor, letter: str, body: tuple[Stmt, ...], taken: set[str]) -> For:
+def _strided(loop: ir.MetaFor, letter: str, body: tuple[ir.Stmt, ...], taken: set[str]) -> ir.For:
     """Return ``for (b = blockIdx; b < extent; b += gridDim) { int i = b; ... }``; unsigned: no sum overflows."""
     type_ = ScalarType.UNSIGNED_INT if loop.extent.type.size <= 4 else ScalarType.UNSIGNED_LONG_LONG
-    counter = Var(fresh(f"block_{letter}", taken), type_)
-    return For(
-        Declare(counter.name, type_, builtin(f"blockIdx.{letter}")),
-        binary("<", counter, Cast(type_, loop.extent)),
-        Assign(counter, "+", builtin(f"gridDim.{letter}")),
-        (Declare(loop.var, loop.type, Cast(loop.type, counter)), *body),
+    counter = ir.Var(fresh(f"block_{letter}", taken), type_)
+    return ir.For(
+        ir.Declare(counter.name, type_, builtin(f"blockIdx.{letter}")),
+        ir.binary("<", counter, ir.Cast(type_, loop.extent)),
+        ir.Assign(counter, "+", builtin(f"gridDim.{letter}")),
+        (ir.Declare(loop.var, loop.type, ir.Cast(loop.type, counter)), *body),
     )
 
 
-def _test(plan: PathPlan) -> Expr | None:
-    return conjunction([condition if truth else unary("!", condition) for condition, truth in plan.conditions])
+def _test(plan: PathPlan) -> ir.Expr | None:
+    return conjunction([condition if truth else ir.unary("!", condition) for condition, truth in plan.conditions])
 
 
-def _chain(bodies: Sequence[tuple[Expr | None, tuple[Stmt, ...]]]) -> tuple[Stmt, ...]:
+def _chain(bodies: Sequence[tuple[ir.Expr | None, tuple[ir.Stmt, ...]]]) -> tuple[ir.Stmt, ...]:
     """Return ``if (first) ... else if (second) ... else last``: the paths are all the outcomes there are."""
     test, body = bodies[0]
     if len(bodies) == 1 or test is None:
         return body
-    return (If(test, body, _chain(bodies[1:])),)
+    return (ir.If(test, body, _chain(bodies[1:])),)
 
 
-def _product(extents: Iterable[Expr]) -> Expr:
-    result: Expr | None = None
+def _product(extents: Iterable[ir.Expr]) -> ir.Expr:
+    result: ir.Expr | None = None
     for extent in extents:
-        result = Cast(LONG, extent) if result is None else binary("*", result, extent)
+        result = ir.Cast(LONG, extent) if result is None else ir.binary("*", result, extent)
     assert result is not None
     return result
 
 
-def _definition(symbol: DerivedSymbol, known: Mapping[str, Expr]) -> Expr:
+def _definition(symbol: DerivedSymbol, known: Mapping[str, ir.Expr]) -> ir.Expr:
     first, *others = (code_of(operand, known, wide=True) for operand in symbol.operands)
     match symbol.kind:
         case "floor":
-            return binary("/", first, others[0])
+            return ir.binary("/", first, others[0])
         case "ceiling":
-            return binary("/", binary("-", binary("+", first, others[0]), IntConst(1)), others[0])
+            return ir.binary("/", ir.binary("-", ir.binary("+", first, others[0]), ir.IntConst(1)), others[0])
         case "maximum" | "minimum":
             result = first
             for other in others:
-                better = binary(">" if symbol.kind == "maximum" else "<", other, result)
-                result = Conditional(better, other, result, LONG)
+                better = ir.binary(">" if symbol.kind == "maximum" else "<", other, result)
+                result = ir.Conditional(better, other, result, LONG)
             return result
 
 
-def _names(program: Program) -> set[str]:
+def _names(program: ir.Program) -> set[str]:
     names = {loop.var for loop in program.grid} | {value.name for value in program.values}
-    for stmt in walk_statements(program.body):
-        if isinstance(stmt, Declare):
+    for stmt in ir.walk_statements(program.body):
+        if isinstance(stmt, ir.Declare):
             names.add(stmt.name)
         names |= {loop.var for loop in getattr(stmt, "threads", ())}
         array = getattr(stmt, "array", None)
@@ -386,40 +365,40 @@ def _names(program: Program) -> set[str]:
     return names
 
 
-def _with_offsets(parts: Sequence[Expr]) -> set[str]:
+def _with_offsets(parts: Sequence[ir.Expr]) -> set[str]:
     """Return the memories that are accessed by an ``OFFSET``."""
     found: set[str] = set()
     for part in parts:
-        if isinstance(part, Element) and part.array not in found and _has_offset(part.indices[0]):
+        if isinstance(part, ir.Element) and part.array not in found and _has_offset(part.indices[0]):
             found.add(part.array)
     return found
 
 
-def _has_offset(expr: Expr) -> bool:
-    return any(isinstance(part, Call) and part.name == OFFSET for part in walk_expression(expr))
+def _has_offset(expr: ir.Expr) -> bool:
+    return any(isinstance(part, ir.Call) and part.name == OFFSET for part in ir.walk_expression(expr))
 
 
-def _used_in(expr: Expr) -> set[str]:
-    if isinstance(expr, Var):
+def _used_in(expr: ir.Expr) -> set[str]:
+    if isinstance(expr, ir.Var):
         return {expr.name}
-    return {part.name for part in walk_expression(expr) if isinstance(part, Var)}
+    return {part.name for part in ir.walk_expression(expr) if isinstance(part, ir.Var)}
 
 
-def _without_dead(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _without_dead(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     """Drop declarations of scalars that nothing reads: indices that the offsets in a window have replaced."""
     kept: set[str] = set()
     droppable: list[tuple[str, set[str]]] = []
-    stmts = walk_statements(body)
+    stmts = ir.walk_statements(body)
     # The heads of loops stay as they are.
-    heads = {id(head) for stmt in stmts if isinstance(stmt, For) for head in (stmt.init, stmt.step)}
+    heads = {id(head) for stmt in stmts if isinstance(stmt, ir.For) for head in (stmt.init, stmt.step)}
     for stmt in stmts:
         match stmt:
-            case Declare(name=name, value=value) if id(stmt) not in heads:
+            case ir.Declare(name=name, value=value) if id(stmt) not in heads:
                 droppable.append((name, set() if value is None else _used_in(value)))
-            case Assign(target=Var(name=name), op=op, value=value) if id(stmt) not in heads:
+            case ir.Assign(target=ir.Var(name=name), op=op, value=value) if id(stmt) not in heads:
                 droppable.append((name, _used_in(value) - ({name} if op else set())))
             case _:
-                kept.update(*(_used_in(expr) for expr in expressions_of(stmt)))
+                kept.update(*(_used_in(expr) for expr in ir.expressions_of(stmt)))
     read = kept.union(*[names for _, names in droppable])
     if all(name in read for name, _ in droppable):
         return body
@@ -432,11 +411,11 @@ class _Dropping(Rewriter):
     def __init__(self, read: set[str]) -> None:
         self._read = read
 
-    def declare(self, node: Declare) -> Stmt | Body:
+    def declare(self, node: ir.Declare) -> ir.Stmt | Body:
         return node if node.name in self._read else ()
 
-    def assign(self, node: Assign) -> Stmt | Body:
-        return node if isinstance(node.target, Element) or node.target.name in self._read else ()
+    def assign(self, node: ir.Assign) -> ir.Stmt | Body:
+        return node if isinstance(node.target, ir.Element) or node.target.name in self._read else ()
 
-    def loop(self, node: For) -> For:
+    def loop(self, node: ir.For) -> ir.For:
         return changed(node, body=self.body(node.body))

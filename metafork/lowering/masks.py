@@ -42,46 +42,31 @@ from collections.abc import Sequence, Set
 from msgspec import Struct
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.kernel import OFFSET
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    If,
-    Part,
-    Stmt,
-    Var,
-    binary,
-    walk_expression,
-)
 from metafork.ir.rewriting import variables
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 def stored_in_any_case(body: Body) -> Body:
     """Return straight code in which conditions around one store of an element that was read are choices of values."""
-    result: list[Stmt] = []
-    read: dict[Element, Var] = {}
+    result: list[ir.Stmt] = []
+    read: dict[ir.Element, ir.Var] = {}
     for stmt in body:
         match stmt:
-            case Declare(name=name, type=type_, value=Element() as element) if element.type is type_:
-                read[element] = Var(name, type_)
+            case ir.Declare(name=name, type=type_, value=ir.Element() as element) if element.type is type_:
+                read[element] = ir.Var(name, type_)
                 result.append(stmt)
-            case Declare():
+            case ir.Declare():
                 result.append(stmt)
-            case If(
+            case ir.If(
                 condition=condition,
-                then=(Assign(target=Element() as target, op="", value=value, atomic=False) as store,),
+                then=(ir.Assign(target=ir.Element() as target, op="", value=value, atomic=False) as store,),
                 otherwise=(),
             ) if target in read:
-                new = value if value.type is target.type else Cast(target.type, value)
-                result.append(replace(store, value=Conditional(condition, new, read[target], target.type)))
+                new = value if value.type is target.type else ir.Cast(target.type, value)
+                result.append(replace(store, value=ir.Conditional(condition, new, read[target], target.type)))
                 read.clear()
             case _:
                 result.append(stmt)
@@ -95,23 +80,23 @@ class ColumnMask(Struct, frozen=True):
     It leaves out one at most; where there is a ``start``, all before some column, and never the last.
     """
 
-    first: Var
-    every: Expr
-    one: Sequence[Expr]
+    first: ir.Var
+    every: ir.Expr
+    one: Sequence[ir.Expr]
     start: bool
 
 
-def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[Expr]) -> Body | None:
+def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[ir.Expr]) -> Body | None:
     """Return code of all rows and columns side by side in which stores are chosen; ``None`` where that is not proved.
 
     ``rows`` are the tests of rows, or none: what a row loads that does not run is what another one does.  Stores of
     ``columns``, from the first to the last, follow each other in ``body``, row by row.
     """
-    count = next((number for number, stmt in enumerate(body) if not isinstance(stmt, Declare)), len(body))
+    count = next((number for number, stmt in enumerate(body) if not isinstance(stmt, ir.Declare)), len(body))
     loads, stores = body[:count], body[count:]
     for stmt in stores:
         match stmt:
-            case Assign(target=Element(), op="", atomic=False):
+            case ir.Assign(target=ir.Element(), op="", atomic=False):
                 pass
             case _:
                 return None
@@ -121,70 +106,70 @@ def masked(body: Body, columns: int, mask: ColumnMask | None, rows: Sequence[Exp
     if not _harmless(loads, {mask.first.name}):
         return None
     if mask.start:
-        return (*loads, If(mask.every, _of_rows(each, rows), _but_first(each, mask, rows)))
-    return (*loads, If(mask.every, _of_rows(each, rows), _of_rows([_but_one(one, mask) for one in each], rows)))
+        return (*loads, ir.If(mask.every, _of_rows(each, rows), _but_first(each, mask, rows)))
+    return (*loads, ir.If(mask.every, _of_rows(each, rows), _of_rows([_but_one(one, mask) for one in each], rows)))
 
 
-def _but_first(each: Sequence[Body], mask: ColumnMask, rows: Sequence[Expr]) -> Body:
+def _but_first(each: Sequence[Body], mask: ColumnMask, rows: Sequence[ir.Expr]) -> Body:
     """Return the stores of rows of columns of which the first does not run, as far as that goes by two."""
     last = len(mask.one) - 1
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for at in range(0, last + 1, 2):
         behind = min(at + 1, last)
         alone = _of_rows([(_as_part(of_row[behind], None),) for of_row in each], rows)
         if behind < last:
-            alone = (If(mask.one[behind], alone),)
+            alone = (ir.If(mask.one[behind], alone),)
         both = () if at in (0, last) else _of_rows([_pair(of_row, at) for of_row in each], rows)
-        result += (If(mask.one[at], both, alone),) if both else alone
+        result += (ir.If(mask.one[at], both, alone),) if both else alone
     return tuple(result)
 
 
 def _pair(stores: Body, at: int) -> Body:
     """Return two stores of a row of columns, as one access where they were parts of one."""
     pair = stores[at : at + 2]
-    return tuple(_as_part(one, Part(2, place) if _is_part(pair[0], at) else None) for place, one in enumerate(pair))
+    return tuple(_as_part(one, ir.Part(2, place) if _is_part(pair[0], at) else None) for place, one in enumerate(pair))
 
 
 def _but_one(stores: Body, mask: ColumnMask) -> Body:
     """Return the stores of a row of columns of which one may be left out, as far as that goes by two."""
-    result: list[Stmt] = []
+    result: list[ir.Stmt] = []
     for at in range(0, len(stores), 2):
         tests, pair = mask.one[at : at + 2], stores[at : at + 2]
-        alone = tuple(If(test, (_as_part(one, None),)) for test, one in zip(tests, pair, strict=True))
+        alone = tuple(ir.If(test, (_as_part(one, None),)) for test, one in zip(tests, pair, strict=True))
         if len(pair) == 2 and _is_part(pair[0], at):
-            result.append(If(binary("&&", tests[0], tests[1]), _pair(stores, at), alone))
+            result.append(ir.If(ir.binary("&&", tests[0], tests[1]), _pair(stores, at), alone))
         else:
             result += alone
     return tuple(result)
 
 
-def _is_part(store: Stmt, at: int) -> bool:
+def _is_part(store: ir.Stmt, at: int) -> bool:
     """Say whether a store is of that part of an access of four."""
-    return isinstance(store, Assign) and isinstance(store.target, Element) and store.target.part == Part(4, at)
+    return isinstance(store, ir.Assign) and isinstance(store.target, ir.Element) and store.target.part == ir.Part(4, at)
 
 
-def _as_part(store: Stmt, part: Part | None) -> Assign:
-    assert isinstance(store, Assign)
-    assert isinstance(store.target, Element)
+def _as_part(store: ir.Stmt, part: ir.Part | None) -> ir.Assign:
+    assert isinstance(store, ir.Assign)
+    assert isinstance(store.target, ir.Element)
     return replace(store, target=replace(store.target, part=part))
 
 
-def _of_rows(stores: Sequence[Body], rows: Sequence[Expr]) -> Body:
+def _of_rows(stores: Sequence[Body], rows: Sequence[ir.Expr]) -> Body:
     """Return the stores of rows, one after the other, under the tests of their rows."""
     if not rows:
         return tuple(stmt for of_row in stores for stmt in of_row)
-    return tuple(If(rows[number % len(rows)], of_row) for number, of_row in enumerate(stores))
+    return tuple(ir.If(rows[number % len(rows)], of_row) for number, of_row in enumerate(stores))
 
 
-def _harmless(loads: Sequence[Stmt], varying: Set[str]) -> bool:
+def _harmless(loads: Sequence[ir.Stmt], varying: Set[str]) -> bool:
     """Say whether scalars may be computed for a column that does not run."""
     names = set(varying)
     for stmt in loads:
-        assert isinstance(stmt, Declare)
+        assert isinstance(stmt, ir.Declare)
         if stmt.value is None:
             return False
-        for part in walk_expression(stmt.value):
-            if isinstance(part, Element) and part.part is None and variables(part) & names:
+        for part in ir.walk_expression(stmt.value):
+            if isinstance(part, ir.Element) and part.part is None and variables(part) & names:
                 return False
         if not _computes(stmt.value):
             return False
@@ -193,13 +178,13 @@ def _harmless(loads: Sequence[Stmt], varying: Set[str]) -> bool:
     return True
 
 
-def _computes(value: Expr) -> bool:
+def _computes(value: ir.Expr) -> bool:
     """Say whether nothing is divided or called."""
-    for part in walk_expression(value):
+    for part in ir.walk_expression(value):
         match part:
-            case Binary(op="/" | "%"):
+            case ir.Binary(op="/" | "%"):
                 return False
-            case Call(name=name) if name != OFFSET:
+            case ir.Call(name=name) if name != OFFSET:
                 return False
             case _:
                 pass

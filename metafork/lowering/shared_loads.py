@@ -25,31 +25,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Monomial, Polynomial, product_of
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.names import fresh
-from metafork.ir.program import (
-    LOGICAL,
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Stmt,
-    Var,
-    subexpressions,
-    walk_statements,
-)
 from metafork.ir.rewriting import map_expression
 from metafork.lowering.short_loops import is_unrolled, places_of, unrolled_statements, without_short_loops
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 _Key = tuple[str, Polynomial]
 _Offset = TypeVar("_Offset")
 SIGNED = (ScalarType.INT, ScalarType.LONG, ScalarType.LONG_LONG)
@@ -61,7 +44,7 @@ def with_shared_loads(body: Body, taken: set[str]) -> Body:
     Code without loops is left to compilers, which see it and choose what stays in registers.  ``taken`` grows by the
     names of scalars.
     """
-    if not any(isinstance(stmt, For) for stmt in walk_statements(body)) or not may_share(body):
+    if not any(isinstance(stmt, ir.For) for stmt in ir.walk_statements(body)) or not may_share(body):
         return body
     unrolled = without_short_loops(body, taken)
     plain = _Sharing.planned(body)
@@ -93,7 +76,7 @@ class _Look(Struct):
         """Say whether code may read an element twice, or one that was ``seen``; ``scalars`` are known values."""
         for stmt in body:
             match stmt:
-                case Declare(name=name, value=value):
+                case ir.Declare(name=name, value=value):
                     if value is not None and self._reads(value, scalars, seen):
                         return True
                     number = None if value is None or stmt.type not in SIGNED else self._number(value, scalars)
@@ -101,15 +84,15 @@ class _Look(Struct):
                         scalars.pop(name, None)
                     else:
                         scalars[name] = number
-                case Assign(value=value):
+                case ir.Assign(value=value):
                     if self._reads(value, scalars, seen):
                         return True
-                case If(condition=condition, then=then, otherwise=otherwise):
+                case ir.If(condition=condition, then=then, otherwise=otherwise):
                     if self._reads(condition, scalars, seen):
                         return True
                     if any(self.repeats(side, dict(scalars), set(seen)) for side in (then, otherwise)):
                         return True
-                case For(init=Declare(name=name), body=inner):
+                case ir.For(init=ir.Declare(name=name), body=inner):
                     outside = {other: number for other, number in scalars.items() if other != name}
                     places = self._unrolled(stmt)
                     if any(self.repeats(inner, {**outside, name: place}, seen) for place in places):
@@ -120,14 +103,14 @@ class _Look(Struct):
                     raise AssertionError(f"{type(stmt).__name__} in straight code")
         return False
 
-    def _reads(self, expr: Expr, scalars: Mapping[str, int], seen: set[tuple[str, int]]) -> bool:
+    def _reads(self, expr: ir.Expr, scalars: Mapping[str, int], seen: set[tuple[str, int]]) -> bool:
         for element, number in _known_elements(expr, lambda index: self._number(index, scalars)):
             if (element.array, number) in seen:
                 return True
             seen.add((element.array, number))
         return False
 
-    def _unrolled(self, loop: For) -> range:
+    def _unrolled(self, loop: ir.For) -> range:
         places = self.places.get(id(loop))
         if places is None:
             places = places_of(loop)
@@ -136,14 +119,14 @@ class _Look(Struct):
             self.places[id(loop)] = places
         return places
 
-    def _number(self, expr: Expr, scalars: Mapping[str, int]) -> int | None:
+    def _number(self, expr: ir.Expr, scalars: Mapping[str, int]) -> int | None:
         """Return the number of an expression that is a polynomial (``exact_polynomial``), whatever is assigned."""
-        if isinstance(expr, Var):
+        if isinstance(expr, ir.Var):
             known = scalars.get(expr.name)
             return self._number_of(expr.name) if known is None and expr.type in SIGNED else known
-        if isinstance(expr, IntConst):
+        if isinstance(expr, ir.IntConst):
             return expr.value
-        if isinstance(expr, Binary):
+        if isinstance(expr, ir.Binary):
             if expr.op not in _EXACT or expr.type not in SIGNED:
                 return None
             left = self._number(expr.left, scalars)
@@ -151,9 +134,9 @@ class _Look(Struct):
             if left is None or right is None:
                 return None
             return left * right if expr.op == "*" else left + right if expr.op == "+" else left - right
-        if isinstance(expr, Call):
+        if isinstance(expr, ir.Call):
             return self._number(expr.arguments[0], scalars) if expr.name == OFFSET else None
-        if isinstance(expr, Cast):
+        if isinstance(expr, ir.Cast):
             exact = expr.type in SIGNED and expr.operand.type in SIGNED and expr.type.size >= expr.operand.type.size
             return self._number(expr.operand, scalars) if exact else None
         return None
@@ -165,33 +148,35 @@ class _Look(Struct):
         return self.numbers[name]
 
 
-def _known_elements(expr: Expr, offset_of: Callable[[Expr], _Offset | None]) -> Iterator[tuple[Element, _Offset]]:
+def _known_elements(
+    expr: ir.Expr, offset_of: Callable[[ir.Expr], _Offset | None]
+) -> Iterator[tuple[ir.Element, _Offset]]:
     """Yield the elements of an expression whose offset is known, and that; such an index has no element in it."""
     pending = [expr]
     while pending:
         part = pending.pop()
-        if isinstance(part, Element):
+        if isinstance(part, ir.Element):
             offset = offset_of(part.indices[0])
             if offset is not None:
                 yield part, offset
                 continue
-        pending += subexpressions(part)
+        pending += ir.subexpressions(part)
 
 
-def read_always(expr: Expr) -> list[Element]:
+def read_always(expr: ir.Expr) -> list[ir.Element]:
     """Return the elements that an expression reads whatever its conditions are, left to right."""
-    found: list[Element] = []
+    found: list[ir.Element] = []
     pending = [expr]
     while pending:
         part = pending.pop()
-        if isinstance(part, Binary):
-            pending += (part.left,) if part.op in LOGICAL else (part.right, part.left)
-        elif isinstance(part, Element):
+        if isinstance(part, ir.Binary):
+            pending += (part.left,) if part.op in ir.LOGICAL else (part.right, part.left)
+        elif isinstance(part, ir.Element):
             found.append(part)
-        elif isinstance(part, Conditional):
+        elif isinstance(part, ir.Conditional):
             pending.append(part.condition)
         else:
-            pending += subexpressions(part)[::-1]
+            pending += ir.subexpressions(part)[::-1]
     return found
 
 
@@ -199,7 +184,7 @@ class _Here(Struct):
     """What is known at a place: scalars as polynomials, and elements that are in scalars."""
 
     scalars: dict[str, Polynomial] = field(default_factory=dict)
-    loaded: dict[_Key, Var] = field(default_factory=dict)
+    loaded: dict[_Key, ir.Var] = field(default_factory=dict)
 
     def inner(self) -> _Here:
         return _Here(dict(self.scalars), dict(self.loaded))
@@ -209,8 +194,8 @@ class _Here(Struct):
             return
         arrays = {
             stmt.target.array
-            for stmt in walk_statements(body)
-            if isinstance(stmt, Assign) and isinstance(stmt.target, Element)
+            for stmt in ir.walk_statements(body)
+            if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
         }
         if arrays:
             self.forget(arrays)
@@ -249,40 +234,40 @@ class _Sharing(Struct):
     def body(self, body: Body, here: _Here) -> Body:
         return tuple([new for stmt in body for new in self._statement(stmt, here)])
 
-    def _statement(self, stmt: Stmt, here: _Here) -> Iterator[Stmt]:
+    def _statement(self, stmt: ir.Stmt, here: _Here) -> Iterator[ir.Stmt]:
         match stmt:
-            case Declare(name=name, value=value):
+            case ir.Declare(name=name, value=value):
                 if value is None:
                     yield stmt
                     return
                 keys = self._keys(value, here)
-                if isinstance(value, Element) and name not in self.changing and value.type is stmt.type:
+                if isinstance(value, ir.Element) and name not in self.changing and value.type is stmt.type:
                     key = dict(keys).get(id(value))
                     if key is not None and key not in here.loaded:
-                        here.loaded[key] = Var(name, stmt.type)
+                        here.loaded[key] = ir.Var(name, stmt.type)
                         yield stmt
                         return
                 loads, new = self._read(value, keys, here)
                 yield from loads
-                yield stmt if new is value else Declare(name, stmt.type, new, stmt.span)
+                yield stmt if new is value else ir.Declare(name, stmt.type, new, stmt.span)
                 fixed = self.planning and name not in self.changing and stmt.type in SIGNED
                 known = self._polynomial(value, here) if fixed else None
                 here.counts(name)
                 if known is not None:
                     here.scalars[name] = known
-            case Assign(value=value):
+            case ir.Assign(value=value):
                 loads, new = self._read(value, self._keys(value, here), here)
                 yield from loads
                 yield stmt if new is value else replace(stmt, value=new)
-                if isinstance(stmt.target, Element):
+                if isinstance(stmt.target, ir.Element):
                     here.forget({stmt.target.array})
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 loads, test = self._read(condition, self._keys(condition, here), here)
                 yield from loads
                 yes, no = self.body(then, here.inner()), self.body(otherwise, here.inner())
                 yield stmt if self.planning else replace(stmt, condition=test, then=yes, otherwise=no)
                 here.stored((stmt,))
-            case For(init=Declare(name=name), body=inner):
+            case ir.For(init=ir.Declare(name=name), body=inner):
                 here.stored((stmt,))
                 inside = here.inner()
                 inside.counts(name)
@@ -291,7 +276,7 @@ class _Sharing(Struct):
             case _:
                 raise AssertionError(f"{type(stmt).__name__} in straight code")
 
-    def _keys(self, expr: Expr, here: _Here) -> Sequence[tuple[int, _Key]]:
+    def _keys(self, expr: ir.Expr, here: _Here) -> Sequence[tuple[int, _Key]]:
         """Return what the elements of an expression are known as, by their identity; as often as they stand there."""
         if not self.planning:
             return self.found.popleft()
@@ -300,9 +285,9 @@ class _Sharing(Struct):
         self.found.append(keys)
         return keys
 
-    def _read(self, expr: Expr, found: Sequence[tuple[int, _Key]], here: _Here) -> tuple[list[Stmt], Expr]:
+    def _read(self, expr: ir.Expr, found: Sequence[tuple[int, _Key]], here: _Here) -> tuple[list[ir.Stmt], ir.Expr]:
         """Return scalars for the elements that are read in any case and have none yet, and the expression with them."""
-        loads: list[Stmt] = []
+        loads: list[ir.Stmt] = []
         if not found:
             return loads, expr
         keys = dict(found)
@@ -311,28 +296,28 @@ class _Sharing(Struct):
             if key is None or key in here.loaded:
                 continue
             if self.planning:
-                here.loaded[key] = Var("", element.type)
+                here.loaded[key] = ir.Var("", element.type)
                 self.reused[key] -= 1  # this very read is no second one
             elif key in self.reused:
-                scalar = here.loaded[key] = Var(fresh("shared", self.taken), element.type)
-                loads.append(Declare(scalar.name, scalar.type, element))
+                scalar = here.loaded[key] = ir.Var(fresh("shared", self.taken), element.type)
+                loads.append(ir.Declare(scalar.name, scalar.type, element))
         if self.planning:
             for _, key in found:
                 if key in here.loaded:
                     self.reused[key] += 1
             return loads, expr
 
-        def change(part: Expr) -> Expr | None:
+        def change(part: ir.Expr) -> ir.Expr | None:
             key = keys.get(id(part))
             return None if key is None else here.loaded.get(key)
 
         return loads, map_expression(expr, change)
 
-    def _polynomial(self, expr: Expr, here: _Here) -> Polynomial | None:
+    def _polynomial(self, expr: ir.Expr, here: _Here) -> Polynomial | None:
         return exact_polynomial(expr, here.scalars, self.changing)
 
 
-def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Set[str]) -> Polynomial | None:
+def exact_polynomial(expr: ir.Expr, scalars: Mapping[str, Polynomial], changing: Set[str]) -> Polynomial | None:
     """Return signed arithmetic, in which nothing overflows, as a polynomial in scalars; ``None`` for other things.
 
     ``scalars`` are known values, ``changing`` names without one value.
@@ -342,7 +327,7 @@ def exact_polynomial(expr: Expr, scalars: Mapping[str, Polynomial], changing: Se
 
 
 def _summed(
-    expr: Expr,
+    expr: ir.Expr,
     factor: int | Fraction,
     times: Monomial,
     total: dict[Monomial, int | Fraction],
@@ -350,7 +335,7 @@ def _summed(
     changing: Set[str],
 ) -> bool:
     """Add ``factor * times`` times an expression to the coefficients in ``total``; say whether it is a polynomial."""
-    if isinstance(expr, Binary):
+    if isinstance(expr, ir.Binary):
         op, left, right = expr.op, expr.left, expr.right
         if op not in _EXACT or expr.type not in SIGNED:
             return False
@@ -358,7 +343,7 @@ def _summed(
             return _summed(left, factor, times, total, scalars, changing) and _summed(
                 right, factor if op == "+" else -factor, times, total, scalars, changing
             )
-        if isinstance(right, IntConst):
+        if isinstance(right, ir.IntConst):
             return _summed(left, factor * right.value, times, total, scalars, changing)
         other = exact_polynomial(right, scalars, changing)
         if other is None:
@@ -371,7 +356,7 @@ def _summed(
             return False
         _add(one * other, factor, times, total)
         return True
-    if isinstance(expr, Var):
+    if isinstance(expr, ir.Var):
         name = expr.name
         if name in changing or expr.type not in SIGNED:
             return False
@@ -382,13 +367,13 @@ def _summed(
         power = product_of(((name, 1),), times)
         total[power] = total.get(power, 0) + factor
         return True
-    if isinstance(expr, IntConst):
+    if isinstance(expr, ir.IntConst):
         total[times] = total.get(times, 0) + factor * expr.value
         return True
-    if isinstance(expr, Call):
+    if isinstance(expr, ir.Call):
         # Where an offset is an int, it fits.
         return expr.name == OFFSET and _summed(expr.arguments[0], factor, times, total, scalars, changing)
-    if isinstance(expr, Cast):
+    if isinstance(expr, ir.Cast):
         operand = expr.operand
         exact = expr.type in SIGNED and operand.type in SIGNED and expr.type.size >= operand.type.size
         return exact and _summed(operand, factor, times, total, scalars, changing)
@@ -406,9 +391,9 @@ def _add(value: Polynomial, factor: int | Fraction, times: Monomial, total: dict
 
 def changing_scalars(body: Body) -> frozenset[str]:
     """Return the scalars that code assigns, but for the counters of its loops, which are constant in an iteration."""
-    steps = {id(stmt.step) for stmt in walk_statements(body) if isinstance(stmt, For)}
+    steps = {id(stmt.step) for stmt in ir.walk_statements(body) if isinstance(stmt, ir.For)}
     return frozenset(
         stmt.target.name
-        for stmt in walk_statements(body)
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Var) and id(stmt) not in steps
+        for stmt in ir.walk_statements(body)
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and id(stmt) not in steps
     )

@@ -27,22 +27,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import conjunction
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Declare,
-    Element,
-    For,
-    If,
-    IntConst,
-    Stmt,
-    Var,
-    While,
-    walk_expression,
-    walk_statements,
-)
 from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
 from metafork.lowering.jam import counter_of
 from metafork.lowering.shared_loads import changing_scalars
@@ -52,7 +39,7 @@ from metafork.lowering.vectors import divides, values_of, with_vectors
 INT = ScalarType.INT
 MOST_ASSIGNED = 256
 """Most assignments in all copies of a loop's body that the compiler is asked for."""
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 def with_wide_reads(body: Body, begins: Mapping[str, Polynomial], divisible: Sequence[str], taken: set[str]) -> Body:
@@ -61,7 +48,7 @@ def with_wide_reads(body: Body, begins: Mapping[str, Polynomial], divisible: Seq
     ``begins`` are the bytes at which shared memories begin; ``divisible`` are the kernel's scalars that may be asked to
     be multiples.  ``taken`` grows by the names of scalars.
     """
-    hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    hidden = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
     asked = [name for name in divisible if name not in hidden]
     return _Wide(changing_scalars(body), begins, asked, taken).body(body, {})
 
@@ -74,38 +61,38 @@ class _Wide(Struct, frozen=True):
 
     def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
         scalars = dict(known)
-        result: list[Stmt] = []
+        result: list[ir.Stmt] = []
         for stmt in body:
             result += self._statement(stmt, scalars)
-            if isinstance(stmt, Declare):
+            if isinstance(stmt, ir.Declare):
                 scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
         return tuple(result)
 
-    def _statement(self, stmt: Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[Stmt]:
+    def _statement(self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[ir.Stmt]:
         match stmt:
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
-            case While(body=inner):
+            case ir.While(body=inner):
                 yield replace(stmt, body=self.body(inner, scalars))
-            case For() if (found := self._by_four(stmt, scalars)) is not None:
+            case ir.For() if (found := self._by_four(stmt, scalars)) is not None:
                 yield from found
-            case For():
-                own = {stmt.init.name} if isinstance(stmt.init, Declare) else set()
+            case ir.For():
+                own = {stmt.init.name} if isinstance(stmt.init, ir.Declare) else set()
                 around = {name: value for name, value in scalars.items() if name not in own}
                 yield replace(stmt, body=self.body(stmt.body, around))
             case _:
                 yield stmt
 
-    def _by_four(self, loop: For, known: Mapping[str, Polynomial]) -> Body | None:
+    def _by_four(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
         variable = counter_of(loop)
         if variable is None or loop.copies or unrolls(loop):
             return None
-        if not all(isinstance(one, Declare | Assign | If | For) for one in walk_statements(loop.body)):
+        if not all(isinstance(one, ir.Declare | ir.Assign | ir.If | ir.For) for one in ir.walk_statements(loop.body)):
             return None
         straight = replace(loop, body=without_short_loops(loop.body, self.taken))
-        inside = walk_statements(straight.body)
-        if len(inside) * TOGETHER > MOST_STATEMENTS or any(isinstance(one, For) for one in inside):
+        inside = ir.walk_statements(straight.body)
+        if len(inside) * TOGETHER > MOST_STATEMENTS or any(isinstance(one, ir.For) for one in inside):
             return None
         found = Scalars(self.changing).read_next(straight.body, variable, known, self.begins.keys())
         memories = {name for name, _ in found}
@@ -116,20 +103,20 @@ class _Wide(Struct, frozen=True):
         if not memories & _wide_in(vectors.body):
             return None
         (wide,) = vectors.body
-        assert isinstance(wide, For)
-        assert isinstance(loop.condition, Binary)
+        assert isinstance(wide, ir.For)
+        assert isinstance(loop.condition, ir.Binary)
         limit = loop.condition.right
-        if not isinstance(limit, IntConst):
+        if not isinstance(limit, ir.IntConst):
             wide = replace(wide, copies=_copies(wide.body))
-        if isinstance(limit, Var) and vectors.divided.get(limit.name) == TOGETHER:
+        if isinstance(limit, ir.Var) and vectors.divided.get(limit.name) == TOGETHER:
             wide, rest = replace(wide, condition=loop.condition), []
-        test = conjunction([divides(number, Var(name, INT)) for name, number in vectors.divided.items()])
-        return (wide, *rest) if test is None else (If(test, (wide, *rest), (loop,), widened=True),)
+        test = conjunction([divides(number, ir.Var(name, INT)) for name, number in vectors.divided.items()])
+        return (wide, *rest) if test is None else (ir.If(test, (wide, *rest), (loop,), widened=True),)
 
 
 def _copies(body: Body) -> int:
     """Return how many copies of a loop's body are asked for: what is the same in several is computed once."""
-    assigned = sum(isinstance(stmt, Assign) for stmt in walk_statements(body))
+    assigned = sum(isinstance(stmt, ir.Assign) for stmt in ir.walk_statements(body))
     return next((count for count in (4, 2) if count * assigned <= MOST_ASSIGNED), 0)
 
 
@@ -137,8 +124,8 @@ def _wide_in(body: Body) -> set[str]:
     """Return the memories of which something reads several elements by one access."""
     return {
         part.array
-        for stmt in walk_statements(body)
+        for stmt in ir.walk_statements(body)
         for expr in values_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Element) and part.part is not None
+        for part in ir.walk_expression(expr)
+        if isinstance(part, ir.Element) and part.part is not None
     }

@@ -18,25 +18,11 @@ from metafork.analysis.memory.lane_transpose import WARP, LaneTranspose
 from metafork.analysis.memory.structures import Structure
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.kernel import SHUFFLE
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
-from metafork.ir.program import (
-    Assign,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    If,
-    IntConst,
-    Phase,
-    Stmt,
-    Var,
-    binary,
-)
 from metafork.lowering.copies.copy import INT, Site, as_int, as_long, builtin, zero
 
 
@@ -52,102 +38,108 @@ class StructureCode:
     def __post_init__(self) -> None:
         self.transpose = LaneTranspose(self.structure.stride)
 
-    def access(self, reference: Reference, symbols: Mapping[str, Expr]) -> Element:
+    def access(self, reference: Reference, symbols: Mapping[str, ir.Expr]) -> ir.Element:
         """Return the register that a reference means."""
         (member,) = [one for one in self.structure.members if one.reference.number == reference.number]
         return self._own(code_of(member.offset, symbols))
 
-    def load(self, warp: Warp, site: Site) -> list[Stmt]:
+    def load(self, warp: Warp, site: Site) -> list[ir.Stmt]:
         """Return what fills the registers."""
         structure = self.structure
         if not structure.loaded:
             return []
-        at, stride = Var(self._fresh("at"), LONG), structure.stride
-        code: list[Stmt] = [Declare(at.name, LONG, binary("-", self._first(site), _times(stride - 1, warp.lane)))]
+        at, stride = ir.Var(self._fresh("at"), LONG), structure.stride
+        code: list[ir.Stmt] = [
+            ir.Declare(at.name, LONG, ir.binary("-", self._first(site), _times(stride - 1, warp.lane)))
+        ]
         rows = self._declare(code, "row", [self._row(at, register, warp.lane) for register in self.transpose.order])
         rows = self._rotated(code, rows, _remainder(warp.lane, stride), -1)
         sources = [self._source(warp.lane, turn) for turn in range(stride)]
         fields = self._declare(code, "field", [self._taken(*pair) for pair in zip(rows, sources, strict=True)])
         if self.transpose.turns > 1:
             fields = self._rotated(code, fields, self._turn(warp.lane), -1, self.transpose.turns)
-        code += [Assign(self._own(IntConst(number)), "", fields[number]) for number in structure.fields]
-        return [If(self._inside(warp, site), tuple(code), tuple(self._directly(site)))]
+        code += [ir.Assign(self._own(ir.IntConst(number)), "", fields[number]) for number in structure.fields]
+        return [ir.If(self._inside(warp, site), tuple(code), tuple(self._directly(site)))]
 
-    def store(self, warp: Warp, site: Site) -> list[Stmt]:
+    def store(self, warp: Warp, site: Site) -> list[ir.Stmt]:
         """Return what writes the registers back; every lane has written every field."""
         structure = self.structure
         if not structure.stored:
             return []
-        at, stride = Var(self._fresh("at"), LONG), structure.stride
-        code: list[Stmt] = [Declare(at.name, LONG, binary("-", self._first(site), _times(stride - 1, warp.lane)))]
-        fields: list[Expr] = [self._own(IntConst(number)) for number in range(stride)]
+        at, stride = ir.Var(self._fresh("at"), LONG), structure.stride
+        code: list[ir.Stmt] = [
+            ir.Declare(at.name, LONG, ir.binary("-", self._first(site), _times(stride - 1, warp.lane)))
+        ]
+        fields: list[ir.Expr] = [self._own(ir.IntConst(number)) for number in range(stride)]
         if self.transpose.turns > 1:
             fields = self._rotated(code, fields, self._turn(warp.lane), 1, self.transpose.turns)
         sources = [self._source_back(warp.lane, turn) for turn in range(stride)]
         rows = self._declare(code, "row", [self._taken(*pair) for pair in zip(fields, sources, strict=True)])
         rows = self._rotated(code, rows, _remainder(warp.lane, stride), 1)
         for register, row in zip(self.transpose.order, rows, strict=True):
-            code.append(Assign(self._outside(_plus(at, WARP * register)), "", row))
+            code.append(ir.Assign(self._outside(_plus(at, WARP * register)), "", row))
         direct = [
-            Assign(self._outside(_plus(self._first(site), number)), "", self._own(IntConst(number)))
+            ir.Assign(self._outside(_plus(self._first(site), number)), "", self._own(ir.IntConst(number)))
             for number in range(stride)
         ]
-        return [If(self._inside(warp, site), tuple(code), tuple(direct))]
+        return [ir.If(self._inside(warp, site), tuple(code), tuple(direct))]
 
     # Addresses.
 
-    def _own(self, index: Expr) -> Element:
-        return Element(self.name, (index,), self.structure.array.element)
+    def _own(self, index: ir.Expr) -> ir.Element:
+        return ir.Element(self.name, (index,), self.structure.array.element)
 
-    def _outside(self, offset: Expr) -> Element:
-        return Element(self.structure.array.name, (offset,), self.structure.array.element)
+    def _outside(self, offset: ir.Expr) -> ir.Element:
+        return ir.Element(self.structure.array.name, (offset,), self.structure.array.element)
 
-    def _first(self, site: Site) -> Expr:
+    def _first(self, site: Site) -> ir.Expr:
         """Return the offset of the thread's own structure in the array, in elements."""
         return code_of(self.structure.base, site.symbols, wide=True)
 
-    def _row(self, at: Expr, register: int, lane: Expr) -> Expr:
+    def _row(self, at: ir.Expr, register: int, lane: ir.Expr) -> ir.Expr:
         """Return the element of a row that a lane loads; beyond the last structure's last field there may be none."""
         element = self._outside(_plus(at, WARP * register))
         stride = self.structure.stride
         lanes = stride * (WARP - 1) + self.structure.span - WARP * register
         if lanes >= WARP:
             return element
-        return Conditional(binary("<", lane, IntConst(lanes)), element, zero(element.type), promoted(element.type))
+        return ir.Conditional(
+            ir.binary("<", lane, ir.IntConst(lanes)), element, zero(element.type), promoted(element.type)
+        )
 
-    def _directly(self, site: Site) -> list[Stmt]:
-        result: list[Stmt] = []
+    def _directly(self, site: Site) -> list[ir.Stmt]:
+        result: list[ir.Stmt] = []
         for number in self.structure.fields:
             offset = _plus(self._first(site), number)
-            own = self._own(IntConst(number))
-            move: Stmt = Assign(own, "", self._outside(offset))
+            own = self._own(ir.IntConst(number))
+            move: ir.Stmt = ir.Assign(own, "", self._outside(offset))
             low, high = (True, True) if number in self.structure.sure else self._proved(number, site)
             guard = conjunction(self._bounds(None if low else offset, None if high else offset, site))
-            result += [move] if guard is None else [Assign(own, "", zero(own.type)), If(guard, (move,))]
+            result += [move] if guard is None else [ir.Assign(own, "", zero(own.type)), ir.If(guard, (move,))]
         return result
 
-    def _inside(self, warp: Warp, site: Site) -> Expr:
+    def _inside(self, warp: Warp, site: Site) -> ir.Expr:
         """Return when a warp moves its structures together: it is whole, and all of them lie in the array."""
         structure, first = self.structure, self._first(site)
         ends = (0, structure.span - 1)
         proved = [end in structure.sure or self._proved(end, site)[side] for side, end in enumerate(ends)]
-        start = binary("-", first, _times(structure.stride, warp.lane))
+        start = ir.binary("-", first, _times(structure.stride, warp.lane))
         low = None if proved[0] else start
         high = None if proved[1] else _plus(start, structure.stride * (WARP - 1) + structure.span - 1)
         inside = conjunction([warp.whole, *self._bounds(low, high, site)])
         assert inside is not None
         return inside
 
-    def _bounds(self, low: Expr | None, high: Expr | None, site: Site) -> list[Expr]:
-        conditions: list[Expr] = []
+    def _bounds(self, low: ir.Expr | None, high: ir.Expr | None, site: Site) -> list[ir.Expr]:
+        conditions: list[ir.Expr] = []
         if low is not None:
-            conditions.append(binary("<=", IntConst(0), low))
+            conditions.append(ir.binary("<=", ir.IntConst(0), low))
         if high is not None:
-            elements: Expr | None = None
+            elements: ir.Expr | None = None
             for extent in site.extent_code[self.structure.array.name]:
-                elements = as_long(extent) if elements is None else binary("*", elements, extent)
+                elements = as_long(extent) if elements is None else ir.binary("*", elements, extent)
             assert elements is not None
-            conditions.append(binary("<", high, elements))
+            conditions.append(ir.binary("<", high, elements))
         return conditions
 
     def _proved(self, number: int, site: Site) -> tuple[bool, bool]:
@@ -163,51 +155,51 @@ class StructureCode:
 
     # Rotations and shuffles.
 
-    def _turn(self, lane: Expr) -> Expr:
-        return binary("/", lane, IntConst(self.transpose.period))
+    def _turn(self, lane: ir.Expr) -> ir.Expr:
+        return ir.binary("/", lane, ir.IntConst(self.transpose.period))
 
-    def _source(self, lane: Expr, turn: int) -> Expr:
+    def _source(self, lane: ir.Expr, turn: int) -> ir.Expr:
         """Return the lane to take from on the way to structure order."""
-        own: Expr = IntConst(turn)
+        own: ir.Expr = ir.IntConst(turn)
         if self.transpose.turns > 1:
             own = _remainder(_plus(self._turn(lane), turn), self.structure.stride)
         first = _times(self.structure.stride, lane)
-        return _low_bits(first if own == IntConst(0) else binary("+", first, own), WARP)
+        return _low_bits(first if own == ir.IntConst(0) else ir.binary("+", first, own), WARP)
 
-    def _source_back(self, lane: Expr, turn: int) -> Expr:
+    def _source_back(self, lane: ir.Expr, turn: int) -> ir.Expr:
         """Return the lane to take from on the way to memory order (``LaneTranspose.inverse``)."""
         transpose = self.transpose
         if transpose.turns == 1:
             return _low_bits(_times(transpose.inverse, _plus(lane, WARP - turn)), WARP)
         turns = _low_bits(_plus(lane, WARP - turn), transpose.turns)
         own = _remainder(_plus(turns, turn), self.structure.stride)
-        rest = binary("/", binary("-", _plus(lane, WARP), own), IntConst(transpose.turns))
-        return binary(
+        rest = ir.binary("/", ir.binary("-", _plus(lane, WARP), own), ir.IntConst(transpose.turns))
+        return ir.binary(
             "+", _times(transpose.period, turns), _low_bits(_times(transpose.inverse, rest), transpose.period)
         )
 
-    def _taken(self, value: Expr, lane: Expr) -> Expr:
+    def _taken(self, value: ir.Expr, lane: ir.Expr) -> ir.Expr:
         """Return the value that another lane hands in; elements below 32 bits travel as ``int``."""
         if value.type.size >= 4:
-            return Call(SHUFFLE, (value, lane), value.type)
-        return Cast(value.type, Call(SHUFFLE, (Cast(INT, value), lane), INT))
+            return ir.Call(SHUFFLE, (value, lane), value.type)
+        return ir.Cast(value.type, ir.Call(SHUFFLE, (ir.Cast(INT, value), lane), INT))
 
     def _rotated(
-        self, code: list[Stmt], values: Sequence[Expr], amount: Expr, sign: int, amounts: int | None = None
-    ) -> list[Expr]:
+        self, code: list[ir.Stmt], values: Sequence[ir.Expr], amount: ir.Expr, sign: int, amounts: int | None = None
+    ) -> list[ir.Expr]:
         """Return registers in which number r is the former ``(r + sign*amount) mod stride``; ``amount < amounts``."""
         stride = self.structure.stride
-        by = Var(self._fresh("turn"), INT)
-        code.append(Declare(by.name, INT, amount))
+        by = ir.Var(self._fresh("turn"), INT)
+        code.append(ir.Declare(by.name, INT, amount))
         result = list(values)
         bit = 1
         while bit < (amounts or stride):
-            moves = binary("&", by, IntConst(bit))
+            moves = ir.binary("&", by, ir.IntConst(bit))
             result = self._declare(
                 code,
                 "turned",
                 [
-                    Conditional(
+                    ir.Conditional(
                         moves, result[(number + sign * bit) % stride], result[number], promoted(result[number].type)
                     )
                     for number in range(stride)
@@ -216,11 +208,11 @@ class StructureCode:
             bit *= 2
         return result
 
-    def _declare(self, code: list[Stmt], what: str, values: Sequence[Expr]) -> list[Expr]:
-        result: list[Expr] = []
+    def _declare(self, code: list[ir.Stmt], what: str, values: Sequence[ir.Expr]) -> list[ir.Expr]:
+        result: list[ir.Expr] = []
         for value in values:
-            variable = Var(self._fresh(what), self.structure.array.element)
-            code.append(Declare(variable.name, variable.type, value))
+            variable = ir.Var(self._fresh(what), self.structure.array.element)
+            code.append(ir.Declare(variable.name, variable.type, value))
             result.append(variable)
         return result
 
@@ -231,37 +223,37 @@ class StructureCode:
 class Warp(Struct, frozen=True):
     """What the structures of a phase share: the variable ``lane``, and when all lanes of the warp run the phase."""
 
-    lane: Expr
-    whole: Expr
+    lane: ir.Expr
+    whole: ir.Expr
 
     @staticmethod
-    def of(phase: Phase, taken: set[str]) -> tuple[list[Stmt], Warp]:
+    def of(phase: ir.Phase, taken: set[str]) -> tuple[list[ir.Stmt], Warp]:
         """Return the declarations that a phase starts with, after those of its thread variables.
 
         Lanes are neighbours in x: where a block has rows, they are made of whole warps.
         """
         loop = phase.threads[-1]
-        thread = Var(loop.var, loop.type)
-        lane = Var(fresh("lane", taken), INT)
-        whole: Expr = binary("<", binary("|", thread, IntConst(WARP - 1)), loop.extent)
+        thread = ir.Var(loop.var, loop.type)
+        lane = ir.Var(fresh("lane", taken), INT)
+        whole: ir.Expr = ir.binary("<", ir.binary("|", thread, ir.IntConst(WARP - 1)), loop.extent)
         if len(phase.threads) > 1:
-            rows = binary("==", _low_bits(as_int(builtin("blockDim.x")), WARP), IntConst(0))
-            whole = binary("&&", rows, whole)
+            rows = ir.binary("==", _low_bits(as_int(builtin("blockDim.x")), WARP), ir.IntConst(0))
+            whole = ir.binary("&&", rows, whole)
         number = _low_bits(thread if loop.type is INT else as_int(thread), WARP)
-        return [Declare(lane.name, INT, number)], Warp(lane, whole)
+        return [ir.Declare(lane.name, INT, number)], Warp(lane, whole)
 
 
-def _plus(value: Expr, number: int) -> Expr:
-    return binary("+", value, IntConst(number)) if number else value
+def _plus(value: ir.Expr, number: int) -> ir.Expr:
+    return ir.binary("+", value, ir.IntConst(number)) if number else value
 
 
-def _times(number: int, value: Expr) -> Expr:
-    return binary("*", IntConst(number), value) if number != 1 else value
+def _times(number: int, value: ir.Expr) -> ir.Expr:
+    return ir.binary("*", ir.IntConst(number), value) if number != 1 else value
 
 
-def _remainder(value: Expr, divisor: int) -> Expr:
-    return binary("%", value, IntConst(divisor))
+def _remainder(value: ir.Expr, divisor: int) -> ir.Expr:
+    return ir.binary("%", value, ir.IntConst(divisor))
 
 
-def _low_bits(value: Expr, power: int) -> Expr:
-    return binary("&", value, IntConst(power - 1))
+def _low_bits(value: ir.Expr, power: int) -> ir.Expr:
+    return ir.binary("&", value, ir.IntConst(power - 1))

@@ -27,30 +27,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Call,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Part,
-    Stmt,
-    Var,
-    binary,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import arrays_read, map_expression
 from metafork.lowering.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 WARP, SECTOR_BYTES = 32, 32
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
@@ -81,7 +65,7 @@ def with_vectors(
     ``divisible`` are those that the caller can ask to be multiples.  ``begins`` are the arrays, and where each begins,
     in bytes from a multiple of 16.  ``taken`` grows by the names of scalars.
     """
-    hidden = {stmt.name for stmt in walk_statements(body) if isinstance(stmt, Declare)}
+    hidden = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
     free = [name for name in divisible if name not in hidden | known.keys()]
     walk = _Vectors(changing_scalars(body), free, begins, columns, taken)
     result = walk.body(body, known, 1)
@@ -100,7 +84,7 @@ class _Read(Struct, frozen=True):
     """The first read of an element: the number of its statement."""
 
     statement: int
-    element: Element
+    element: ir.Element
 
 
 class _Vectors(Struct):
@@ -121,10 +105,10 @@ class _Vectors(Struct):
         reads: dict[_Line, dict[int, _Read]] = {}
         places: list[dict[int, tuple[_Line, int]]] = []
         targets: list[tuple[_Line, int] | None] = []
-        inner: list[Stmt] = []
+        inner: list[ir.Stmt] = []
         for number, stmt in enumerate(body):
-            own = [] if isinstance(stmt, For) else values_of(stmt)
-            elements = [one for expr in own for one in walk_expression(expr) if isinstance(one, Element)]
+            own = [] if isinstance(stmt, ir.For) else values_of(stmt)
+            elements = [one for expr in own for one in ir.walk_expression(expr) if isinstance(one, ir.Element)]
             place = self._places(elements, scalars, stores)
             places.append(place)
             always = [one for expr in own for one in read_always(expr)] if elements else []
@@ -135,27 +119,27 @@ class _Vectors(Struct):
             targets.append(self._target(stmt, scalars, stores))
             inner.append(self._inside(stmt, scalars, trips))
             self._count_unknown(stmt, elements, always, place, targets[-1], trips)
-            if isinstance(stmt, Declare):
+            if isinstance(stmt, ir.Declare):
                 exact = self._value(stmt, scalars)
                 alike = stmt.type in SIGNED and is_alike(stmt.value, scalars, self.changing)
                 name = stmt.name if alike else f"{THREAD} {stmt.name}"
                 scalars[stmt.name] = self._symbol(name) if exact is None else exact
             stores.update(stored_in(stmt))
         loaded, declared = self._loaded(reads, trips)
-        result: list[tuple[Stmt, tuple[_Line, int] | None]] = []
+        result: list[tuple[ir.Stmt, tuple[_Line, int] | None]] = []
         for number, (stmt, place, target) in enumerate(zip(inner, places, targets, strict=True)):
             result += [(one, None) for one in declared.get(number, ())]
             names = {one: loaded[key] for one, key in place.items() if key in loaded} if loaded else {}
             result.append((_with_values(stmt, names) if names else stmt, target))
         return tuple(self._stored_together(result, trips))
 
-    def _inside(self, stmt: Stmt, scalars: Mapping[str, Polynomial], trips: int) -> Stmt:
+    def _inside(self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial], trips: int) -> ir.Stmt:
         match stmt:
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 return replace(
                     stmt, then=self.body(then, scalars, trips), otherwise=self.body(otherwise, scalars, trips)
                 )
-            case For(init=Declare(name=name) as init, body=inner):
+            case ir.For(init=ir.Declare(name=name) as init, body=inner):
                 start = self._value(init, scalars)
                 counter = self._symbol(name if is_alike(init.value, scalars, self.changing) else f"{THREAD} {name}")
                 step = _step(stmt)
@@ -167,10 +151,10 @@ class _Vectors(Struct):
 
     def _loaded(
         self, reads: Mapping[_Line, Mapping[int, _Read]], trips: int
-    ) -> tuple[dict[tuple[_Line, int], Var], dict[int, list[Stmt]]]:
+    ) -> tuple[dict[tuple[_Line, int], ir.Var], dict[int, list[ir.Stmt]]]:
         """Return the scalars of elements that are read together, and their declarations before statements."""
-        loaded: dict[tuple[_Line, int], Var] = {}
-        declared: dict[int, list[Stmt]] = {}
+        loaded: dict[tuple[_Line, int], ir.Var] = {}
+        declared: dict[int, list[ir.Stmt]] = {}
         for line, constants in reads.items():
             groups = list(self._groups(line, constants, next(iter(constants.values())).element.type))
             size = next(iter(constants.values())).element.type.size
@@ -182,10 +166,10 @@ class _Vectors(Struct):
                 (index,) = read.element.indices
                 begin = _moved(index, first - constant)
                 for place, one in enumerate(group):
-                    element = replace(read.element, indices=(_moved(begin, place),), part=Part(lanes, place))
-                    variable = Var(fresh("part", self.taken), element.type)
+                    element = replace(read.element, indices=(_moved(begin, place),), part=ir.Part(lanes, place))
+                    variable = ir.Var(fresh("part", self.taken), element.type)
                     loaded[line, one] = variable
-                    declared.setdefault(read.statement, []).append(Declare(variable.name, variable.type, element))
+                    declared.setdefault(read.statement, []).append(ir.Declare(variable.name, variable.type, element))
         return loaded, declared
 
     def _groups(self, line: _Line, constants: Iterable[int], type_: ScalarType) -> Iterator[tuple[int, int]]:
@@ -212,7 +196,9 @@ class _Vectors(Struct):
         chosen = [name for name, multiple in self.divided.items() if multiple >= lanes]
         return multiples_needed([rest], lanes, self.divisible, chosen)
 
-    def _stored_together(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]], trips: int) -> Iterator[Stmt]:
+    def _stored_together(
+        self, stmts: Sequence[tuple[ir.Stmt, tuple[_Line, int] | None]], trips: int
+    ) -> Iterator[ir.Stmt]:
         targets = Counter(target[0] for _, target in stmts if target is not None)
         position = 0
         while position < len(stmts):
@@ -247,9 +233,9 @@ class _Vectors(Struct):
 
     def _count_unknown(
         self,
-        stmt: Stmt,
-        elements: Sequence[Element],
-        always: Sequence[Element],
+        stmt: ir.Stmt,
+        elements: Sequence[ir.Element],
+        always: Sequence[ir.Element],
         places: Mapping[int, tuple[_Line, int]],
         target: object,
         trips: int,
@@ -265,13 +251,13 @@ class _Vectors(Struct):
         if suspects:  # only these are looked at as what they are: that takes long
             equal = set(always)
             unknown += [one.type.size for one in set(suspects) if id(one) not in places or one not in equal]
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Element) and not target:
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element) and not target:
             unknown.append(stmt.target.type.size)
         if unknown:
             self.wide += trips * sum(sectors_of_access(self.columns * size) for size in unknown)
             self.narrow += trips * sum(map(sectors_of_access, unknown))
 
-    def _run(self, stmts: Sequence[tuple[Stmt, tuple[_Line, int] | None]]) -> list[Stmt]:
+    def _run(self, stmts: Sequence[tuple[ir.Stmt, tuple[_Line, int] | None]]) -> list[ir.Stmt]:
         """Return the first of some statements as stores of one access, as many as that takes; none where it cannot."""
         (first, place), *_ = stmts
         if place is None:
@@ -286,38 +272,40 @@ class _Vectors(Struct):
             ):
                 break
             constants.add(constant + number)
-        assert isinstance(first, Assign)
-        assert isinstance(first.target, Element)
+        assert isinstance(first, ir.Assign)
+        assert isinstance(first.target, ir.Element)
         for begin, lanes in self._groups(line, constants, first.target.type):
             if begin != constant:
                 continue
             self._use(line, lanes)
             (index,) = first.target.indices
-            result: list[Stmt] = []
+            result: list[ir.Stmt] = []
             for number, (stmt, _) in enumerate(stmts[:lanes]):
-                assert isinstance(stmt, Assign)
-                target = replace(first.target, indices=(_moved(index, number),), part=Part(lanes, number))
+                assert isinstance(stmt, ir.Assign)
+                target = replace(first.target, indices=(_moved(index, number),), part=ir.Part(lanes, number))
                 result.append(replace(stmt, target=target))
             return result
         return []
 
     def _places(
-        self, elements: Sequence[Element], scalars: Mapping[str, Polynomial], stores: Counter[str]
+        self, elements: Sequence[ir.Element], scalars: Mapping[str, Polynomial], stores: Counter[str]
     ) -> dict[int, tuple[_Line, int]]:
         """Return where elements lie for which that is known, by their identity."""
         found = {id(one): self._place(one, scalars, stores) for one in elements}
         return {one: place for one, place in found.items() if place is not None}
 
-    def _target(self, stmt: Stmt, scalars: Mapping[str, Polynomial], stores: Counter[str]) -> tuple[_Line, int] | None:
+    def _target(
+        self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial], stores: Counter[str]
+    ) -> tuple[_Line, int] | None:
         """Return where a statement stores that does nothing else."""
         match stmt:
-            case Assign(target=Element() as target, op="", atomic=False):
+            case ir.Assign(target=ir.Element() as target, op="", atomic=False):
                 return self._place(target, scalars, stores)
             case _:
                 return None
 
     def _place(
-        self, element: Element, scalars: Mapping[str, Polynomial], stores: Counter[str]
+        self, element: ir.Element, scalars: Mapping[str, Polynomial], stores: Counter[str]
     ) -> tuple[_Line, int] | None:
         if element.array not in self.begins:
             return None
@@ -333,10 +321,10 @@ class _Vectors(Struct):
         constant = int(offset.coefficients.get((), 0))
         return _Line(element.array, stores[element.array], offset - constant), constant
 
-    def _polynomial(self, expr: Expr, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+    def _polynomial(self, expr: ir.Expr, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
         return exact_polynomial(expr, scalars, self.changing)
 
-    def _value(self, stmt: Declare, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+    def _value(self, stmt: ir.Declare, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
         """Return the value of a scalar where it is declared."""
         return None if stmt.value is None or stmt.type not in SIGNED else self._polynomial(stmt.value, scalars)
 
@@ -368,36 +356,36 @@ def multiples_needed(
     return needed
 
 
-def divides(number: int, value: Expr) -> Expr:
+def divides(number: int, value: ir.Expr) -> ir.Expr:
     """Return the condition that a value is a multiple of a number."""
-    return binary("==", binary("%", value, IntConst(number)), IntConst(0))
+    return ir.binary("==", ir.binary("%", value, ir.IntConst(number)), ir.IntConst(0))
 
 
-def values_of(stmt: Stmt) -> list[Expr]:
+def values_of(stmt: ir.Stmt) -> list[ir.Expr]:
     """Return the expressions that a statement itself evaluates, but for the target that it stores to."""
     match stmt:
-        case Declare(value=value):
+        case ir.Declare(value=value):
             return [] if value is None else [value]
-        case Assign(value=value):
+        case ir.Assign(value=value):
             return [value]
-        case If(condition=condition):
+        case ir.If(condition=condition):
             return [condition]
         case _:
             return []
 
 
-def _with_values(stmt: Stmt, names: Mapping[int, Var]) -> Stmt:
+def _with_values(stmt: ir.Stmt, names: Mapping[int, ir.Var]) -> ir.Stmt:
     """Return a statement that reads scalars instead of elements, which ``names`` has by their identity."""
 
-    def read(expr: Expr) -> Expr:
+    def read(expr: ir.Expr) -> ir.Expr:
         return map_expression(expr, lambda part: names.get(id(part)))
 
     match stmt:
-        case Declare(value=value) if value is not None:
-            return Declare(stmt.name, stmt.type, read(value), stmt.span)
-        case Assign():
-            return Assign(stmt.target, stmt.op, read(stmt.value), stmt.span, stmt.atomic, stmt.asynchronous)
-        case If(condition=condition):
+        case ir.Declare(value=value) if value is not None:
+            return ir.Declare(stmt.name, stmt.type, read(value), stmt.span)
+        case ir.Assign():
+            return ir.Assign(stmt.target, stmt.op, read(stmt.value), stmt.span, stmt.atomic, stmt.asynchronous)
+        case ir.If(condition=condition):
             return replace(stmt, condition=read(condition))
         case _:
             return stmt
@@ -427,22 +415,22 @@ def sectors_of_access(apart: int) -> Fraction:
     return min(Fraction((WARP - 1) * apart, SECTOR_BYTES) + 1, Fraction(WARP))
 
 
-def _size_of_store(stmt: Stmt) -> int:
-    assert isinstance(stmt, Assign)
+def _size_of_store(stmt: ir.Stmt) -> int:
+    assert isinstance(stmt, ir.Assign)
     return stmt.target.type.size
 
 
-def is_alike(value: Expr | None, known: Mapping[str, Polynomial], changing: Set[str]) -> bool:
+def is_alike(value: ir.Expr | None, known: Mapping[str, Polynomial], changing: Set[str]) -> bool:
     """Say whether a value is proved to be the same in threads that are neighbours in x; ``known`` are its scalars."""
     if value is None:
         return False
-    for part in walk_expression(value):
+    for part in ir.walk_expression(value):
         match part:
-            case Element():
+            case ir.Element():
                 return False
-            case Call(name=name) if name != OFFSET:
+            case ir.Call(name=name) if name != OFFSET:
                 return False
-            case Var(name=name, type=type_):
+            case ir.Var(name=name, type=type_):
                 scalar = known.get(name)
                 if name in changing or type_ not in SIGNED or (scalar is not None and varies(scalar)):
                     return False
@@ -451,38 +439,38 @@ def is_alike(value: Expr | None, known: Mapping[str, Polynomial], changing: Set[
     return True
 
 
-def _step(loop: For) -> int:
+def _step(loop: ir.For) -> int:
     """Return by how much the counter of a loop grows, where that is a constant, else 1."""
     match loop.step:
-        case Assign(op="+", value=IntConst(value=step)):
+        case ir.Assign(op="+", value=ir.IntConst(value=step)):
             return step
         case _:
             return 1
 
 
-def _trips(loop: For) -> int:
+def _trips(loop: ir.For) -> int:
     """Return how often a loop runs where that is plain to see, else 1."""
     match loop:
-        case For(
-            init=Declare(value=IntConst(value=first)),
-            condition=Binary(op="<", right=IntConst(value=last)),
-            step=Assign(op="+", value=IntConst(value=step)),
+        case ir.For(
+            init=ir.Declare(value=ir.IntConst(value=first)),
+            condition=ir.Binary(op="<", right=ir.IntConst(value=last)),
+            step=ir.Assign(op="+", value=ir.IntConst(value=step)),
         ) if step > 0:
             return max(0, -((first - last) // step))
         case _:
             return 1
 
 
-def stored_in(stmt: Stmt) -> set[str]:
+def stored_in(stmt: ir.Stmt) -> set[str]:
     """Return the memories that a statement stores to."""
     return {
         one.target.array
-        for one in walk_statements((stmt,))
-        if isinstance(one, Assign) and isinstance(one.target, Element)
+        for one in ir.walk_statements((stmt,))
+        if isinstance(one, ir.Assign) and isinstance(one.target, ir.Element)
     }
 
 
-def _moved(index: Expr, by: int) -> Expr:
+def _moved(index: ir.Expr, by: int) -> ir.Expr:
     if by == 0:
         return index
-    return binary("+" if by > 0 else "-", index, IntConst(abs(by)))
+    return ir.binary("+" if by > 0 else "-", index, ir.IntConst(abs(by)))

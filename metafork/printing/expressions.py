@@ -13,41 +13,10 @@ from typing import assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.kernel import made_of_offsets
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    ROLLED,
-    WHOLE,
-    Array,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Part,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    While,
-)
 
 _PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
 _PRECEDENCE = {
@@ -62,7 +31,7 @@ _PRECEDENCE = {
     "&&": 5,
     "||": 4,
 }
-_HINTS = {ROLLED: "METAFORK_ROLLED", WHOLE: "METAFORK_UNROLLED"}
+_HINTS = {ir.ROLLED: "METAFORK_ROLLED", ir.WHOLE: "METAFORK_UNROLLED"}
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _BITWISE = frozenset({"<<", ">>", "&", "^", "|"})
 _SUFFIX = {
@@ -97,7 +66,7 @@ class Spelling(Struct, frozen=True):
         """Return the name of a scalar type."""
         return "bool" if self.cplusplus and type_ is ScalarType.BOOL else type_.spelling
 
-    def atomic(self, stmt: Assign) -> str | None:
+    def atomic(self, stmt: ir.Assign) -> str | None:
         """Return an atomic update as a call, in a language that has functions for it."""
         if not self.cplusplus:
             return None
@@ -134,25 +103,25 @@ def integer_constant(value: int, type_: ScalarType) -> str:
     return f"{value}{suffix}"
 
 
-def expression(expr: Expr, spelling: Spelling = PLAIN_C) -> str:
+def expression(expr: ir.Expr, spelling: Spelling = PLAIN_C) -> str:
     """Return the C text of an expression."""
     return _text(expr, spelling)[0]
 
 
-def as_written(program: Program) -> Spelling:
+def as_written(program: ir.Program) -> Spelling:
     """Return how people write a program's expressions: ``p[k].x`` for an element of an array of structures."""
     names = {array.name: array.whole for array in program.arrays if array.whole}
     return Spelling(names, members={array.name: array.members for array in program.arrays if array.members})
 
 
-def table_rows(values: Sequence[Expr], columns: int, spelling: Spelling = PLAIN_C) -> str:
+def table_rows(values: Sequence[ir.Expr], columns: int, spelling: Spelling = PLAIN_C) -> str:
     """Return the values of a table as an initialiser, in a pair of braces for each row of so many columns."""
     texts = [expression(value, spelling) for value in values]
     rows = [", ".join(texts[first : first + columns]) for first in range(0, len(texts), columns)]
     return f"{{{rows[0]}}}" if len(rows) == 1 else f"{{{', '.join(f'{{{row}}}' for row in rows)}}}"
 
 
-def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
+def converted(expr: ir.Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> str:
     """Return the text of an expression that is about to be converted to ``type_`` by C itself.
 
     In C++ a constant that the type cannot hold is cast, for C++ compilers warn where C converts silently.
@@ -160,20 +129,20 @@ def converted(expr: Expr, type_: ScalarType, spelling: Spelling = PLAIN_C) -> st
     return _converted(expr, type_, spelling, 0)
 
 
-def _converted(expr: Expr, type_: ScalarType, spelling: Spelling, least: int) -> str:
-    if spelling.cplusplus and isinstance(expr, IntConst | Unary) and type_.integer:
+def _converted(expr: ir.Expr, type_: ScalarType, spelling: Spelling, least: int) -> str:
+    if spelling.cplusplus and isinstance(expr, ir.IntConst | ir.Unary) and type_.integer:
         value = _constant_value(expr)
         held_by = promoted(type_) if type_ is ScalarType.BOOL else type_
         if value is not None and not representable(value, held_by):
-            expr = Cast(type_, expr)
+            expr = ir.Cast(type_, expr)
     return _operand(expr, spelling, least)
 
 
-def _constant_value(expr: Expr) -> int | None:
+def _constant_value(expr: ir.Expr) -> int | None:
     match expr:
-        case IntConst(value=value):
+        case ir.IntConst(value=value):
             return value
-        case Unary(op="-", operand=IntConst(value=value, type=type_)) if promoted(type_).signed:
+        case ir.Unary(op="-", operand=ir.IntConst(value=value, type=type_)) if promoted(type_).signed:
             return -value
         case _:
             return None
@@ -183,51 +152,51 @@ def _at_least(text: str, precedence: int, least: int) -> str:
     return text if precedence >= least else f"({text})"
 
 
-def _operand(expr: Expr, spelling: Spelling, least: int) -> str:
-    if isinstance(expr, Var):  # every other operand is one
+def _operand(expr: ir.Expr, spelling: Spelling, least: int) -> str:
+    if isinstance(expr, ir.Var):  # every other operand is one
         return spelling.name(expr.name)
     text, precedence = _text(expr, spelling)
     return text if precedence >= least else f"({text})"
 
 
-def truth(expr: Expr, spelling: Spelling = PLAIN_C, least: int = 0) -> str:
+def truth(expr: ir.Expr, spelling: Spelling = PLAIN_C, least: int = 0) -> str:
     """Return the text of an expression that C compares with zero (a condition, an operand of ``&&``).
 
     C++ compilers suspect a slip where a product, a shift or a choice of numbers stands for a truth value; there the
     comparison is written out.
     """
-    suspicious = isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in ("*", "<<"))
+    suspicious = isinstance(expr, ir.Conditional) or (isinstance(expr, ir.Binary) and expr.op in ("*", "<<"))
     if spelling.cplusplus and suspicious:
         return _at_least(f"{_operand(expr, spelling, _PRECEDENCE['!='] + 1)} != 0", _PRECEDENCE["!="], least)
     return _operand(expr, spelling, least)
 
 
-def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
+def _text(expr: ir.Expr, spelling: Spelling) -> tuple[str, int]:
     """Return the text and the precedence of its outermost operator."""
-    if isinstance(expr, Binary):  # most of what is not a scalar
+    if isinstance(expr, ir.Binary):  # most of what is not a scalar
         return _binary_text(expr, spelling), _PRECEDENCE[expr.op]
     match expr:
-        case IntConst(value=value, type=type_):
+        case ir.IntConst(value=value, type=type_):
             text = integer_constant(value, type_)
             return text, _UNARY if text.startswith("-") else _PRIMARY
-        case FloatConst(text=text):
+        case ir.FloatConst(text=text):
             return text, _UNARY if text.startswith(("-", "+")) else _PRIMARY
-        case Var(name=name):
+        case ir.Var(name=name):
             return spelling.name(name), _PRIMARY
-        case Unary(op=op, operand=operand):
+        case ir.Unary(op=op, operand=operand):
             return op + _unary_operand(op, operand, spelling), _UNARY
-        case Cast(type=type_, operand=operand):
+        case ir.Cast(type=type_, operand=operand):
             return f"({spelling.type(type_)}){_operand(operand, spelling, _UNARY)}", _UNARY
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             first = truth(condition, spelling, _CONDITIONAL + 1)
             second, third = _arms(then, otherwise, spelling)
             return f"{first} ? {second} : {third}", _CONDITIONAL
-        case Call(name=name, arguments=arguments):
+        case ir.Call(name=name, arguments=arguments):
             return f"{name}({', '.join(_arguments(name, arguments, spelling))})", _PRIMARY
-        case Element(array=array, indices=indices):
+        case ir.Element(array=array, indices=indices):
             member = ""
             match spelling.members.get(array, ()), indices:
-                case [_, *_] as names, (*_, IntConst(value=number)) if 0 <= number < len(names) and names[number]:
+                case [_, *_] as names, (*_, ir.IntConst(value=number)) if 0 <= number < len(names) and names[number]:
                     indices, member = indices[:-1], f".{names[number]}"
                 case _:
                     pass
@@ -237,30 +206,30 @@ def _text(expr: Expr, spelling: Spelling) -> tuple[str, int]:
             assert_never(expr)
 
 
-def _unary_operand(op: str, operand: Expr, spelling: Spelling) -> str:
+def _unary_operand(op: str, operand: ir.Expr, spelling: Spelling) -> str:
     if op == "!":
         return truth(operand, spelling, _UNARY)
     if op == "~" and spelling.cplusplus and _truth_value(operand):
-        operand = Cast(ScalarType.INT, operand)
+        operand = ir.Cast(ScalarType.INT, operand)
     text = _operand(operand, spelling, _UNARY)
     # Two signs in a row would be read as an increment or a decrement.
     return f"({text})" if text[0] == op and op in "+-" else text
 
 
-def _truth_value(expr: Expr) -> bool:
+def _truth_value(expr: ir.Expr) -> bool:
     """Say whether C++ gives the expression type ``bool`` where C gives ``int``."""
     match expr:
-        case Binary(op=op):
-            return op in COMPARISONS or op in LOGICAL
-        case Unary(op=op):
+        case ir.Binary(op=op):
+            return op in ir.COMPARISONS or op in ir.LOGICAL
+        case ir.Unary(op=op):
             return op == "!"
-        case Var(type=type_) | Element(type=type_) | Cast(type=type_):
+        case ir.Var(type=type_) | ir.Element(type=type_) | ir.Cast(type=type_):
             return type_ is ScalarType.BOOL
         case _:
             return False
 
 
-def _binary_text(expr: Binary, spelling: Spelling) -> str:
+def _binary_text(expr: ir.Binary, spelling: Spelling) -> str:
     op, left, right = expr.op, expr.left, expr.right
     least = _PRECEDENCE[op]
     if op in _ARITHMETIC:
@@ -268,63 +237,63 @@ def _binary_text(expr: Binary, spelling: Spelling) -> str:
         first = _converted(left, computed, spelling, least)
         return f"{first} {op} {_converted(right, computed, spelling, least + 1)}"
     needs = _advised(op, left, least), _advised(op, right, least + 1)
-    if op in LOGICAL:
+    if op in ir.LOGICAL:
         return f"{truth(left, spelling, needs[0])} {op} {truth(right, spelling, needs[1])}"
     if op in ("<<", ">>"):
         return f"{_operand(left, spelling, needs[0])} {op} {_operand(right, spelling, needs[1])}"
     texts = []
     computed = common_type(left.type, right.type)
     for operand, need in zip((left, right), needs, strict=True):
-        if spelling.cplusplus and op in COMPARISONS and _changes_sign(operand, computed):
-            operand = Cast(computed, operand)
+        if spelling.cplusplus and op in ir.COMPARISONS and _changes_sign(operand, computed):
+            operand = ir.Cast(computed, operand)
         texts.append(_converted(operand, computed, spelling, need))
     return f"{texts[0]} {op} {texts[1]}"
 
 
-def _changes_sign(expr: Expr, type_: ScalarType) -> bool:
+def _changes_sign(expr: ir.Expr, type_: ScalarType) -> bool:
     """Say whether C's own conversion makes a signed value unsigned (and the value is not plainly nonnegative)."""
-    if isinstance(expr, IntConst) and expr.value >= 0:
+    if isinstance(expr, ir.IntConst) and expr.value >= 0:
         return False
     return type_.integer and not type_.signed and expr.type.integer and promoted(expr.type).signed
 
 
-def _advised(op: str, operand: Expr, least: int) -> int:
+def _advised(op: str, operand: ir.Expr, least: int) -> int:
     """Return the least precedence that an operand needs, raised where compilers advise parentheses."""
     match operand:
-        case Binary(op=inner):
+        case ir.Binary(op=inner):
             advised = (
                 (op in _BITWISE and inner != op)
                 or (op == "||" and inner == "&&")
-                or (op in COMPARISONS and inner in COMPARISONS)
+                or (op in ir.COMPARISONS and inner in ir.COMPARISONS)
             )
             return _PRIMARY if advised else least
-        case Unary(op="!") if op in COMPARISONS or op in _BITWISE:
+        case ir.Unary(op="!") if op in ir.COMPARISONS or op in _BITWISE:
             return _PRIMARY
         case _:
             return least
 
 
-def _arms(then: Expr, otherwise: Expr, spelling: Spelling) -> tuple[str, str]:
+def _arms(then: ir.Expr, otherwise: ir.Expr, spelling: Spelling) -> tuple[str, str]:
     common = common_type(then.type, otherwise.type)
     texts = []
     for arm, least in ((then, 0), (otherwise, _CONDITIONAL)):
         if spelling.cplusplus and (_changes_sign(arm, common) or (common is not arm.type and _truth_value(arm))):
-            arm = Cast(common, arm)
+            arm = ir.Cast(common, arm)
         texts.append(_converted(arm, common, spelling, least))
     return texts[0], texts[1]
 
 
-def _arguments(name: str, arguments: tuple[Expr, ...], spelling: Spelling) -> list[str]:
+def _arguments(name: str, arguments: tuple[ir.Expr, ...], spelling: Spelling) -> list[str]:
     signature = SIGNATURES.get(name)
     if not spelling.cplusplus or signature is None:
         return [expression(argument, spelling) for argument in arguments]
     return [
-        expression(argument if argument.type is type_ else Cast(type_, argument), spelling)
+        expression(argument if argument.type is type_ else ir.Cast(type_, argument), spelling)
         for argument, type_ in zip(arguments, signature.parameters, strict=True)
     ]
 
 
-def assignment(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
+def assignment(stmt: ir.Assign, spelling: Spelling = PLAIN_C) -> str:
     """Return an assignment without its semicolon."""
     target = expression(stmt.target, spelling)
     if stmt.atomic and (call := spelling.atomic(stmt)) is not None:
@@ -352,7 +321,7 @@ _ATOMIC_FUNCTIONS = {
 """The functions of ``metafork/device.h``."""
 
 
-def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:
+def declaration(stmt: ir.Declare, spelling: Spelling = PLAIN_C) -> str:
     """Return a declaration without its semicolon."""
     in_offsets = spelling.cplusplus and stmt.type is ScalarType.LONG_LONG and made_of_offsets(stmt.value)
     text = f"{'METAFORK_OFFSET_TYPE' if in_offsets else spelling.type(stmt.type)} {spelling.name(stmt.name)}"
@@ -361,30 +330,30 @@ def declaration(stmt: Declare, spelling: Spelling = PLAIN_C) -> str:
     return text if stmt.value is None else f"{text} = {converted(stmt.value, stmt.type, spelling)}"
 
 
-def array_declaration(array: Array, spelling: Spelling = PLAIN_C) -> str:
+def array_declaration(array: ir.Array, spelling: Spelling = PLAIN_C) -> str:
     """Return ``float a[n][m]``."""
     extents = "".join(f"[{expression(extent, spelling)}]" for extent in array.extents)
     return f"{spelling.type(array.element)} {spelling.name(array.name)}{extents}"
 
 
-def thread_loop(loop: MetaFor, spelling: Spelling = PLAIN_C) -> str:
+def thread_loop(loop: ir.MetaFor, spelling: Spelling = PLAIN_C) -> str:
     """Return the head of a ``meta_for``."""
     name = spelling.name(loop.var)
     limit = expression(binary_limit(loop), spelling)
     return f"meta_for ({spelling.type(loop.type)} {name} = 0; {limit}; {name}++)"
 
 
-def binary_limit(loop: MetaFor) -> Binary:
+def binary_limit(loop: ir.MetaFor) -> ir.Binary:
     """Return ``var < extent``, the condition of a ``meta_for``."""
-    return Binary("<", Var(loop.var, loop.type), loop.extent, ScalarType.INT)
+    return ir.Binary("<", ir.Var(loop.var, loop.type), loop.extent, ScalarType.INT)
 
 
-def step(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
+def step(stmt: ir.Assign, spelling: Spelling = PLAIN_C) -> str:
     """Return the step of a loop: ``i++`` and ``i--`` where they say the same (C++ has no increment of ``bool``)."""
     target, value = stmt.target, stmt.value
     if (
         stmt.op in ("+", "-")
-        and isinstance(value, IntConst)
+        and isinstance(value, ir.IntConst)
         and value.value == 1
         and target.type.integer
         and target.type is not ScalarType.BOOL
@@ -393,11 +362,11 @@ def step(stmt: Assign, spelling: Spelling = PLAIN_C) -> str:
     return assignment(stmt, spelling)
 
 
-def _loop_head(loop: For, spelling: Spelling) -> str:
+def _loop_head(loop: ir.For, spelling: Spelling) -> str:
     match loop.init:
-        case Declare():
+        case ir.Declare():
             first = declaration(loop.init, spelling)
-        case Assign():
+        case ir.Assign():
             first = assignment(loop.init, spelling)
         case None:
             first = ""
@@ -408,7 +377,7 @@ def _loop_head(loop: For, spelling: Spelling) -> str:
     return f"for ({first};{second};{third})"
 
 
-def statements(body: tuple[Stmt, ...], indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
+def statements(body: tuple[ir.Stmt, ...], indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
     """Return the lines of a body; ``indent`` counts spaces.  Bodies of ``if`` and loops always stand in braces."""
     lines: list[str] = []
     position = 0
@@ -422,18 +391,18 @@ def statements(body: tuple[Stmt, ...], indent: int, spelling: Spelling = PLAIN_C
     return lines
 
 
-def _part(stmt: Stmt) -> tuple[Element, Part] | None:
+def _part(stmt: ir.Stmt) -> tuple[ir.Element, ir.Part] | None:
     """Return the element that a statement only reads or only writes as a part of an access, and which part."""
     match stmt:
-        case Declare(value=Element(part=Part() as part) as element, type=type_) if element.type is type_:
+        case ir.Declare(value=ir.Element(part=ir.Part() as part) as element, type=type_) if element.type is type_:
             return element, part
-        case Assign(target=Element(part=Part() as part) as element, op="", atomic=False):
+        case ir.Assign(target=ir.Element(part=ir.Part() as part) as element, op="", atomic=False):
             return element, part
         case _:
             return None
 
 
-def _together(body: tuple[Stmt, ...], position: int) -> int:
+def _together(body: tuple[ir.Stmt, ...], position: int) -> int:
     """Return how many statements from a position on are one access: all parts of it, one after the other."""
     begin = _part(body[position])
     if begin is None:
@@ -449,86 +418,86 @@ def _together(body: tuple[Stmt, ...], position: int) -> int:
     return lanes if len(several) == lanes else 1
 
 
-def _vector(several: Sequence[Stmt], spelling: Spelling) -> Iterator[str]:
+def _vector(several: Sequence[ir.Stmt], spelling: Spelling) -> Iterator[str]:
     """Yield the lines of statements that are one access."""
     begin = _part(several[0])
     assert begin is not None
     place = expression(begin[0], spelling)
-    if isinstance(several[0], Declare):
-        declared = [stmt for stmt in several if isinstance(stmt, Declare)]
+    if isinstance(several[0], ir.Declare):
+        declared = [stmt for stmt in several if isinstance(stmt, ir.Declare)]
         names = ", ".join(spelling.name(stmt.name) for stmt in declared)
         mark = "[[maybe_unused]] " if any(id(stmt) in spelling.unread for stmt in declared) else ""
         yield f"{mark}{spelling.type(begin[0].type)} {names};"
         yield f"metafork_load(&{place}, {names});"
     elif (source := _moved(several)) is not None:
-        assert isinstance(several[0], Assign)
+        assert isinstance(several[0], ir.Assign)
         how = "metafork_copy" if several[0].asynchronous else "metafork_move"
         yield f"{how}<{begin[1].lanes}>(&{place}, &{expression(source, spelling)});"
     else:
         element = spelling.type(begin[0].type)
-        values = ", ".join(f"({element})({expression(s.value, spelling)})" for s in several if isinstance(s, Assign))
+        values = ", ".join(f"({element})({expression(s.value, spelling)})" for s in several if isinstance(s, ir.Assign))
         yield f"metafork_store(&{place}, {values});"
 
 
-def _moved(several: Sequence[Stmt]) -> Element | None:
+def _moved(several: Sequence[ir.Stmt]) -> ir.Element | None:
     """Return the first of the elements that are copied to others as one access, ``None`` where other values are."""
-    values = [stmt.value for stmt in several if isinstance(stmt, Assign)]
+    values = [stmt.value for stmt in several if isinstance(stmt, ir.Assign)]
     first = values[0]
-    if not isinstance(first, Element) or first.part is None:
+    if not isinstance(first, ir.Element) or first.part is None:
         return None
     for number, (value, stmt) in enumerate(zip(values, several, strict=True)):
-        whole = Part(len(several), number)
-        if not (isinstance(value, Element) and (value.array, value.part) == (first.array, whole)):
+        whole = ir.Part(len(several), number)
+        if not (isinstance(value, ir.Element) and (value.array, value.part) == (first.array, whole)):
             return None
-        assert isinstance(stmt, Assign)
+        assert isinstance(stmt, ir.Assign)
         if stmt.target.type is not value.type or stmt.asynchronous != getattr(several[0], "asynchronous", None):
             return None
     return first
 
 
-def _braced(head: str, body: tuple[Stmt, ...], indent: int, spelling: Spelling) -> list[str]:
+def _braced(head: str, body: tuple[ir.Stmt, ...], indent: int, spelling: Spelling) -> list[str]:
     margin = " " * indent
     return [f"{margin}{head} {{", *statements(body, indent + 2, spelling), f"{margin}}}"]
 
 
-def statement(stmt: Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
+def statement(stmt: ir.Stmt, indent: int, spelling: Spelling = PLAIN_C) -> list[str]:
     """Return the lines of one statement."""
     margin = " " * indent
     match stmt:
-        case Declare():
+        case ir.Declare():
             return [f"{margin}{declaration(stmt, spelling)};"]
-        case Assign():
+        case ir.Assign():
             return [f"{margin}{assignment(stmt, spelling)};"]
-        case If(condition=condition, then=then, otherwise=otherwise):
+        case ir.If(condition=condition, then=then, otherwise=otherwise):
             lines = _braced(f"if ({truth(condition, spelling)})", then, indent, spelling)
             if otherwise:
                 rest = _braced("else", otherwise, indent, spelling)
-                if len(otherwise) == 1 and isinstance(otherwise[0], If):
+                if len(otherwise) == 1 and isinstance(otherwise[0], ir.If):
                     rest = statement(otherwise[0], indent, spelling)
                     rest[0] = f"{margin}else {rest[0].lstrip()}"
                 lines[-1] += f" {rest[0].lstrip()}"
                 lines += rest[1:]
             return lines
-        case For(body=inner, copies=copies):
+        case ir.For(body=inner, copies=copies):
             lines = _braced(_loop_head(stmt, spelling), inner, indent, spelling)
             hint = _HINTS.get(copies, f"METAFORK_UNROLLED_BY({copies})")
             return [f"{margin}{hint}", *lines] if copies else lines
-        case While(condition=condition, body=inner):
+        case ir.While(condition=condition, body=inner):
             return _braced(f"while ({truth(condition, spelling)})", inner, indent, spelling)
-        case Break():
+        case ir.Break():
             return [f"{margin}break;"]
-        case Continue():
+        case ir.Continue():
             return [f"{margin}continue;"]
-        case BlockArray(array=array) | PrivateArray(array=array):
+        case ir.BlockArray(array=array) | ir.PrivateArray(array=array):
             return [f"{margin}{array_declaration(array, spelling)};"]
-        case Phase(threads=threads, body=inner):
+        case ir.Phase(threads=threads, body=inner):
             lines = []
             for depth, loop in enumerate(threads):
                 brace = " {" if depth == len(threads) - 1 else ""
                 lines.append(f"{' ' * (indent + 2 * depth)}{thread_loop(loop, spelling)}{brace}")
             last = indent + 2 * (len(threads) - 1)
             return [*lines, *statements(inner, last + 2, spelling), f"{' ' * last}}}"]
-        case Barrier(awaits=awaits):
+        case ir.Barrier(awaits=awaits):
             waiting = [f"{margin}metafork_await_copies();"] if awaits and spelling.cplusplus else []
             return [*waiting, f"{margin}{spelling.barrier};"]
         case _:

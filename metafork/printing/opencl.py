@@ -19,27 +19,10 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space
-from metafork.ir.program import (
-    Assign,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    expressions_of,
-    parts_of,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import map_body, map_expression
 from metafork.printing.cuda import identifiers, known_threads, table_name
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
@@ -117,7 +100,7 @@ class _OpenCl(Spelling, frozen=True):
     def type(self, type_: ScalarType) -> str:
         return _TYPES.get(type_, type_.spelling)
 
-    def atomic(self, stmt: Assign) -> str | None:
+    def atomic(self, stmt: ir.Assign) -> str | None:
         target, element = stmt.target, self.type(stmt.target.type)
         arguments = f"(&{expression(target, self)}, ({element})({expression(stmt.value, self)}))"
         if _native(stmt):
@@ -153,46 +136,46 @@ def kernel_text(kernel: Kernel) -> OpenClText:
 
 def _refuse(kernel: Kernel) -> None:
     unknown = set()
-    for part in parts_of(kernel.body):
-        if isinstance(part, Call) and part.name == SHUFFLE:
+    for part in ir.parts_of(kernel.body):
+        if isinstance(part, ir.Call) and part.name == SHUFFLE:
             raise NoOpenClError("OpenCL 1.2 has no shuffles")
-        if isinstance(part, Call) and part.name in SIGNATURES and _plain_name(part) not in _FUNCTIONS:
+        if isinstance(part, ir.Call) and part.name in SIGNATURES and _plain_name(part) not in _FUNCTIONS:
             unknown.add(part.name)
     if unknown:
         raise NoOpenClError(f"OpenCL does not say that these are exact: {', '.join(sorted(unknown))}")
 
 
-def _plain_name(call: Call) -> str:
+def _plain_name(call: ir.Call) -> str:
     """Return the name of a function of ``math.h`` without the mark of ``float``."""
     return call.name.removesuffix("f") if SIGNATURES[call.name].result is FLOAT else call.name
 
 
-def _changed(expr: Expr) -> Expr | None:
+def _changed(expr: ir.Expr) -> ir.Expr | None:
     """Return what OpenCL C says instead, operands included; ``None`` where only they may change."""
     match expr:
-        case IntConst(value=value, type=type_) if type_ in _OF_64_BITS:
-            return IntConst(value, _OF_64_BITS[type_], expr.span)
-        case Conditional(condition=condition) if condition.type.floating:
-            zero = FloatConst("0.0f" if condition.type is FLOAT else "0.0", condition.type)
-            test = Binary("!=", _in_opencl(condition), zero, ScalarType.INT)
-            return Conditional(test, _in_opencl(expr.then), _in_opencl(expr.otherwise), expr.type, expr.span)
-        case Call(name=name) if name == ALIGNED:
-            return IntConst(0, expr.type)  # elements are accessed one by one
-        case Call(name=name, arguments=arguments) if name in SIGNATURES:
+        case ir.IntConst(value=value, type=type_) if type_ in _OF_64_BITS:
+            return ir.IntConst(value, _OF_64_BITS[type_], expr.span)
+        case ir.Conditional(condition=condition) if condition.type.floating:
+            zero = ir.FloatConst("0.0f" if condition.type is FLOAT else "0.0", condition.type)
+            test = ir.Binary("!=", _in_opencl(condition), zero, ScalarType.INT)
+            return ir.Conditional(test, _in_opencl(expr.then), _in_opencl(expr.otherwise), expr.type, expr.span)
+        case ir.Call(name=name) if name == ALIGNED:
+            return ir.IntConst(0, expr.type)  # elements are accessed one by one
+        case ir.Call(name=name, arguments=arguments) if name in SIGNATURES:
             given = tuple(
-                _in_opencl(one) if one.type is type_ else Cast(type_, _in_opencl(one))
+                _in_opencl(one) if one.type is type_ else ir.Cast(type_, _in_opencl(one))
                 for one, type_ in zip(arguments, SIGNATURES[name].parameters, strict=True)
             )
-            return Call(_function(expr), given, expr.type, expr.span)
+            return ir.Call(_function(expr), given, expr.type, expr.span)
         case _:
             return None
 
 
-def _in_opencl(expr: Expr) -> Expr:
+def _in_opencl(expr: ir.Expr) -> ir.Expr:
     return map_expression(expr, _changed)
 
 
-def _function(call: Call) -> str:
+def _function(call: ir.Call) -> str:
     name = _FUNCTIONS[_plain_name(call)]
     return f"{name}f" if name.startswith("metafork_f") and call.type is FLOAT else name
 
@@ -241,7 +224,7 @@ def _local_memory(memory: Memory, spelling: Spelling) -> str:
 def _required_threads(kernel: Kernel) -> list[str]:
     """Return what tells the compiler how many threads a block has, where they are constants that it may know."""
     threads = known_threads(kernel) if kernel.told else {}
-    known = {axis: extent.value for axis, extent in threads.items() if isinstance(extent, IntConst)}
+    known = {axis: extent.value for axis, extent in threads.items() if isinstance(extent, ir.IntConst)}
     if len(known) < 3:
         return []
     return [f"__attribute__((reqd_work_group_size({', '.join(str(known[axis]) for axis in 'xyz')})))"]
@@ -249,7 +232,7 @@ def _required_threads(kernel: Kernel) -> list[str]:
 
 def _barrier(kernel: Kernel) -> str:
     """Return the barrier; it orders global memory too where threads may read there what others wrote."""
-    written = {stmt.target.array for stmt in _assignments(kernel) if isinstance(stmt.target, Element)}
+    written = {stmt.target.array for stmt in _assignments(kernel) if isinstance(stmt.target, ir.Element)}
     names = {memory.name for memory in kernel.memories if memory.space is Space.GLOBAL}
     fences = "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE" if names & written & _read(kernel) else "CLK_LOCAL_MEM_FENCE"
     return f"barrier({fences})"
@@ -258,14 +241,14 @@ def _barrier(kernel: Kernel) -> str:
 # ---- atomic updates ----
 
 
-def _native(stmt: Assign) -> bool:
+def _native(stmt: ir.Assign) -> bool:
     """Say whether OpenCL has a function for an update."""
     return stmt.op in _ATOMICS and stmt.target.type.size >= 4
 
 
-def _helper(stmt: Assign, memories: Mapping[str, Memory]) -> str:
+def _helper(stmt: ir.Assign, memories: Mapping[str, Memory]) -> str:
     """Return the name of the kernel's own function for an update."""
-    assert isinstance(stmt.target, Element)
+    assert isinstance(stmt.target, ir.Element)
     space = memories[stmt.target.array].space.value
     operation = {"*": "mul", **_ATOMICS}[stmt.op]
     return f"metafork_{operation}_{space}_{_TYPES.get(stmt.target.type, stmt.target.type.spelling)}"
@@ -278,8 +261,8 @@ def _helpers(kernel: Kernel, spelling: Spelling) -> list[str]:
     return [line for name, stmt in found.items() for line in _exchange(name, stmt, memories, spelling)]
 
 
-def _exchange(name: str, stmt: Assign, memories: Mapping[str, Memory], spelling: Spelling) -> list[str]:
-    assert isinstance(stmt.target, Element)
+def _exchange(name: str, stmt: ir.Assign, memories: Mapping[str, Memory], spelling: Spelling) -> list[str]:
+    assert isinstance(stmt.target, ir.Element)
     type_, element = stmt.target.type, spelling.type(stmt.target.type)
     space = "__local" if memories[stmt.target.array].space is Space.SHARED else "__global"
     word, exchange = ("ulong", "atom_cmpxchg") if type_.size == 8 else ("uint", "atomic_cmpxchg")
@@ -316,57 +299,57 @@ def _exchange(name: str, stmt: Assign, memories: Mapping[str, Memory], spelling:
 # ---- what a kernel has ----
 
 
-def _assignments(kernel: Kernel) -> Iterator[Assign]:
-    return (stmt for stmt in walk_statements(kernel.body) if isinstance(stmt, Assign))
+def _assignments(kernel: Kernel) -> Iterator[ir.Assign]:
+    return (stmt for stmt in ir.walk_statements(kernel.body) if isinstance(stmt, ir.Assign))
 
 
-def _atomic_updates(kernel: Kernel) -> Iterator[Assign]:
+def _atomic_updates(kernel: Kernel) -> Iterator[ir.Assign]:
     return (stmt for stmt in _assignments(kernel) if stmt.atomic)
 
 
 def _read(kernel: Kernel) -> frozenset[str]:
     """Return the memories that the body reads."""
     found = set()
-    for stmt in walk_statements(kernel.body):
-        parts = expressions_of(stmt)
-        if isinstance(stmt, Assign) and not stmt.op:
-            parts = (*subexpressions(stmt.target), stmt.value)
-        found |= {one.array for expr in parts for one in walk_expression(expr) if isinstance(one, Element)}
+    for stmt in ir.walk_statements(kernel.body):
+        parts = ir.expressions_of(stmt)
+        if isinstance(stmt, ir.Assign) and not stmt.op:
+            parts = (*ir.subexpressions(stmt.target), stmt.value)
+        found |= {one.array for expr in parts for one in ir.walk_expression(expr) if isinstance(one, ir.Element)}
     return frozenset(found)
 
 
 def _types(kernel: Kernel) -> frozenset[ScalarType]:
-    declared = {stmt.type for stmt in walk_statements(kernel.body) if isinstance(stmt, Declare)}
+    declared = {stmt.type for stmt in ir.walk_statements(kernel.body) if isinstance(stmt, ir.Declare)}
     given = {scalar.type for scalar in kernel.scalars} | {memory.element for memory in kernel.memories}
-    return frozenset(declared | given | {part.type for part in parts_of(kernel.body)})
+    return frozenset(declared | given | {part.type for part in ir.parts_of(kernel.body)})
 
 
 def _computes_floats(kernel: Kernel) -> bool:
     """Say whether anything is done with a ``float`` but to move it."""
-    for stmt in walk_statements(kernel.body):
+    for stmt in ir.walk_statements(kernel.body):
         match stmt:
-            case Assign(target=target, op=op, value=value):
+            case ir.Assign(target=target, op=op, value=value):
                 stored, what = target.type, value.type
                 if FLOAT in (stored, what) and (op or stored is not what):
                     return True
-            case Declare(type=stored, value=value) if value is not None:
+            case ir.Declare(type=stored, value=value) if value is not None:
                 if FLOAT in (stored, value.type) and stored is not value.type:
                     return True
             case _:
                 pass
-    computing = Unary | Binary | Cast | Call | Conditional
+    computing = ir.Unary | ir.Binary | ir.Cast | ir.Call | ir.Conditional
     return any(
-        FLOAT in (part.type, *(operand.type for operand in subexpressions(part)))
-        for part in parts_of(kernel.body)
+        FLOAT in (part.type, *(operand.type for operand in ir.subexpressions(part)))
+        for part in ir.parts_of(kernel.body)
         if isinstance(part, computing)
     )
 
 
 def _divides_floats(kernel: Kernel) -> bool:
     """Say whether a ``float`` is divided, or a square root of one taken."""
-    for part in parts_of(kernel.body):
+    for part in ir.parts_of(kernel.body):
         match part:
-            case Binary(op="/", type=ScalarType.FLOAT) | Call(name="sqrtf"):
+            case ir.Binary(op="/", type=ScalarType.FLOAT) | ir.Call(name="sqrtf"):
                 return True
             case _:
                 pass

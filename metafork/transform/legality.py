@@ -5,22 +5,13 @@ from __future__ import annotations
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.dependence.independence import iterations_independent
 from metafork.analysis.references import left_early
+from metafork.ir import program as ir
 from metafork.ir.hidden_names import shadowed_name
-from metafork.ir.program import (
-    Assign,
-    BlockArray,
-    Declare,
-    Element,
-    PrivateArray,
-    Program,
-    Stmt,
-    walk_statements,
-)
 from metafork.ir.rewriting import assigned_variables, private_arrays
 from metafork.transform.directive import Refused
 from metafork.transform.loops import SerialLoop
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 def to_its_end(loop: SerialLoop) -> Refused | None:
@@ -30,17 +21,19 @@ def to_its_end(loop: SerialLoop) -> Refused | None:
     return None
 
 
-def independent(program: Program, loop: SerialLoop, analyses: Analyses) -> Refused | None:
+def independent(program: ir.Program, loop: SerialLoop, analyses: Analyses) -> Refused | None:
     """Return a refusal where it is not proved that the iterations of a loop may run in any order."""
     if refused := to_its_end(loop):
         return refused
     if hidden := shadowed_name(program):
         return Refused(f"a local declaration hides another `{hidden[0]}`", hidden[1])
     body = loop.stmt.body
-    inside = list(walk_statements(body))
-    declared = {stmt.name for stmt in inside if isinstance(stmt, Declare)}
-    own = {stmt.array.name for stmt in inside if isinstance(stmt, BlockArray | PrivateArray)}
-    written = {stmt.target.array for stmt in inside if isinstance(stmt, Assign) and isinstance(stmt.target, Element)}
+    inside = list(ir.walk_statements(body))
+    declared = {stmt.name for stmt in inside if isinstance(stmt, ir.Declare)}
+    own = {stmt.array.name for stmt in inside if isinstance(stmt, ir.BlockArray | ir.PrivateArray)}
+    written = {
+        stmt.target.array for stmt in inside if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
+    }
     shared = sorted((assigned_variables(body) - declared) | (written & private_arrays(program.body) - own))
     if shared:
         return Refused(f"iterations of `{loop.variable}` hand on `{shared[0]}`", loop.stmt.span)

@@ -11,21 +11,8 @@ from collections.abc import Callable, Iterator
 from msgspec import Struct
 
 from metafork.analysis.counted_loops import counted_loop
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Assign,
-    Declare,
-    Expr,
-    For,
-    IntConst,
-    MetaFor,
-    Phase,
-    Program,
-    Stmt,
-    Var,
-    binary,
-    walk_statements,
-)
 from metafork.ir.visitor import Body, Rewriter
 from metafork.transform.directive import Refused
 
@@ -36,43 +23,43 @@ class GridLoop(Struct, frozen=True):
     """A loop of the grid, by its number from the outermost."""
 
     axis: int
-    head: MetaFor
+    head: ir.MetaFor
 
 
 class ThreadLoop(Struct, frozen=True):
     """A thread loop of a phase, by its number from the outermost."""
 
     axis: int
-    head: MetaFor
+    head: ir.MetaFor
 
 
 class SerialLoop(Struct, frozen=True):
     """A loop ``for (int k = 0; k < extent; k++)`` whose extent stays what it is while it runs."""
 
-    stmt: For
+    stmt: ir.For
     variable: str
-    extent: Expr
+    extent: ir.Expr
 
 
-def loop_named(program: Program, name: str) -> GridLoop | ThreadLoop | SerialLoop | Refused:
+def loop_named(program: ir.Program, name: str) -> GridLoop | ThreadLoop | SerialLoop | Refused:
     """Return the loop of a name, or why there is none that a directive can take."""
     every = dict(_loops(program))
     if name not in every:
         known = ", ".join(f"`{variable}`" for variable in every)
         return Refused(f"there is no loop over `{name}`; loops are over {known}", program.span)
     loop = every[name]
-    if isinstance(loop, For):
+    if isinstance(loop, ir.For):
         return _serial(loop, name)
     if loop.head.type is not INT or loop.head.extent.type is not INT:
         return Refused(f"the loop over `{name}` does not count `int`", loop.head.span)
     return loop
 
 
-def _serial(loop: For, variable: str) -> SerialLoop | Refused:
+def _serial(loop: ir.For, variable: str) -> SerialLoop | Refused:
     view = counted_loop(loop)
     limits = [] if view is None else list(view.limits())
     if (
-        view is None or view.others or view.down or not view.declared or not view.unit or view.first != IntConst(0)
+        view is None or view.others or view.down or not view.declared or not view.unit or view.first != ir.IntConst(0)
         or len(limits) != len(view.conditions) or len(limits) != 1 or limits[0][0] != "<"
         or view.variable.type is not INT or limits[0][1].type is not INT
     ):  # fmt: skip
@@ -81,32 +68,34 @@ def _serial(loop: For, variable: str) -> SerialLoop | Refused:
     return SerialLoop(loop, variable, limits[0][1])
 
 
-def _loops(program: Program) -> Iterator[tuple[str, GridLoop | ThreadLoop | For]]:
+def _loops(program: ir.Program) -> Iterator[tuple[str, GridLoop | ThreadLoop | ir.For]]:
     for axis, head in enumerate(program.grid):
         yield head.var, GridLoop(axis, head)
-    for stmt in walk_statements(program.body):
-        if isinstance(stmt, For) and isinstance(stmt.init, Declare):
+    for stmt in ir.walk_statements(program.body):
+        if isinstance(stmt, ir.For) and isinstance(stmt.init, ir.Declare):
             yield stmt.init.name, stmt
-        elif isinstance(stmt, Phase):
+        elif isinstance(stmt, ir.Phase):
             for axis, head in enumerate(stmt.threads):
                 yield head.var, ThreadLoop(axis, head)
 
 
-def counting(variable: str, first: Expr, extent: Expr, body: Body) -> For:
+def counting(variable: str, first: ir.Expr, extent: ir.Expr, body: Body) -> ir.For:
     """Return ``for (int variable = first; variable < extent; variable++) body``."""
-    counter = Var(variable, INT)
-    return For(Declare(variable, INT, first), binary("<", counter, extent), Assign(counter, "+", IntConst(1)), body)
+    counter = ir.Var(variable, INT)
+    return ir.For(
+        ir.Declare(variable, INT, first), ir.binary("<", counter, extent), ir.Assign(counter, "+", ir.IntConst(1)), body
+    )
 
 
-def each_replaced(body: Body, change: Callable[[Stmt], Body | None]) -> Body:
+def each_replaced(body: Body, change: Callable[[ir.Stmt], Body | None]) -> Body:
     """Return a body with the outermost statements replaced for which ``change`` gives others."""
     return _Replaced(change).body(body)
 
 
 class _Replaced(Rewriter):
-    def __init__(self, change: Callable[[Stmt], Body | None]) -> None:
+    def __init__(self, change: Callable[[ir.Stmt], Body | None]) -> None:
         self._change = change
 
-    def statement(self, stmt: Stmt) -> Stmt | Body:
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt | Body:
         new = self._change(stmt)
         return super().statement(stmt) if new is None else new

@@ -35,26 +35,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import code_of, may_be_negative
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    Assign,
-    Binary,
-    Declare,
-    Derived,
-    Element,
-    Expr,
-    If,
-    IntConst,
-    Phase,
-    Program,
-    Stmt,
-    Var,
-    binary,
-    walk_statements,
-)
 from metafork.ir.rewriting import (
     assigned_variables,
     fresh_name,
@@ -66,10 +49,10 @@ from metafork.ir.rewriting import (
 )
 
 INT = ScalarType.INT
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
-def with_aligned_start(program: Program, multiple: int, facts: Facts) -> Program | None:
+def with_aligned_start(program: ir.Program, multiple: int, facts: Facts) -> ir.Program | None:
     """Return the program whose innermost loops begin at a multiple; ``None`` where that is not proved, or is so."""
     for position in reversed(range(len(program.grid))):
         nest = _nest(program, position, facts)
@@ -105,15 +88,15 @@ class _Nest(Struct, frozen=True):
     declarations in front of the condition; ``scope`` has their values, ``scalars`` is what the host knows.
     """
 
-    program: Program
+    program: ir.Program
     position: int
-    phase: Phase
+    phase: ir.Phase
     size: Polynomial
     covered: Polynomial
-    before: tuple[Declare, ...]
-    work: If
+    before: tuple[ir.Declare, ...]
+    work: ir.If
     scope: Scope
-    scalars: Mapping[str, Var]
+    scalars: Mapping[str, ir.Var]
 
     @property
     def names(self) -> tuple[str, str]:
@@ -130,8 +113,8 @@ class _Nest(Struct, frozen=True):
 
     def first_stored(self) -> Polynomial | None:
         """Return what the index of a store adds to the number of a column, where the host knows it."""
-        for stmt in walk_statements(self.work.then):
-            if isinstance(stmt, Assign) and isinstance(stmt.target, Element):
+        for stmt in ir.walk_statements(self.work.then):
+            if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element):
                 first = self.beside(self.scope.congruent(stmt.target.indices[-1]))
                 if first is not None and first.symbols <= self.scalars.keys():
                     return first
@@ -141,9 +124,9 @@ class _Nest(Struct, frozen=True):
         """Return where the condition ends, as the host knows it."""
         for test in conjuncts(self.work.condition):
             match test:
-                case Binary(op="<" | "<=" as op, left=less, right=more):
+                case ir.Binary(op="<" | "<=" as op, left=less, right=more):
                     pass
-                case Binary(op=">" | ">=" as op, left=more, right=less):
+                case ir.Binary(op=">" | ">=" as op, left=more, right=less):
                     pass
                 case _:
                     continue
@@ -154,21 +137,21 @@ class _Nest(Struct, frozen=True):
                     return _End(first, column)
         return None
 
-    def moved(self, first: Polynomial, end: Polynomial, multiple: int) -> Program:
+    def moved(self, first: Polynomial, end: Polynomial, multiple: int) -> ir.Program:
         """Return the program from the multiple at or below ``first`` on; raises ``_NoColumnError``."""
         ahead = max([0, *(self._ahead(value, first) for value in self._outside())])
         names = {name: fresh_name(name, names_of(self.program)) for name in ("start", "past")}
-        symbols: dict[str, Expr] = {**self.scalars}
-        symbols |= {name: Var(name, INT) for name in (*self.names, *names.values())}
+        symbols: dict[str, ir.Expr] = {**self.scalars}
+        symbols |= {name: ir.Var(name, INT) for name in (*self.names, *names.values())}
         past, start = Polynomial.symbol(names["past"]), Polynomial.symbol(names["start"])
-        definitions = [Derived(names["past"], INT, code_of(first + end + self.size + ahead, symbols))]
+        definitions = [ir.Derived(names["past"], INT, code_of(first + end + self.size + ahead, symbols))]
         if first.is_constant:
             start = Polynomial.constant(first.constant_value() // multiple * multiple)
         else:
-            groups = binary("/", code_of(first, symbols), IntConst(multiple))
-            definitions.insert(0, Derived(names["start"], INT, binary("*", groups, IntConst(multiple))))
+            groups = ir.binary("/", code_of(first, symbols), ir.IntConst(multiple))
+            definitions.insert(0, ir.Derived(names["start"], INT, ir.binary("*", groups, ir.IntConst(multiple))))
 
-        def changed(expr: Expr) -> Expr | None:
+        def changed(expr: ir.Expr) -> ir.Expr | None:
             value = self.scope.congruent(expr) if expr.type is INT and variables(expr) & {*self.names} else None
             if value is None:
                 return None
@@ -176,13 +159,13 @@ class _Nest(Struct, frozen=True):
             return code_of(value - first + start, symbols)
 
         named = [one.name for one in self.before if self.scope.values[one.name] == self._column(first)]
-        column = Var(named[0], INT) if named else code_of(self._column(start), symbols)
-        tests: list[Expr] = [binary(">=", column, code_of(first, symbols))]
+        column = ir.Var(named[0], INT) if named else code_of(self._column(start), symbols)
+        tests: list[ir.Expr] = [ir.binary(">=", column, code_of(first, symbols))]
         tests += conjuncts(map_expression(self.work.condition, changed))
-        work = If(reduce(partial(binary, "&&"), tests), map_body(self.work.then, changed), (), self.work.span)
+        work = ir.If(reduce(partial(ir.binary, "&&"), tests), map_body(self.work.then, changed), (), self.work.span)
         phase = replace(self.phase, body=(*map_body(self.before, changed), work))
         grid = list(self.program.grid)
-        blocks = binary("/", code_of(past - 1 - ahead - start, symbols), self.phase.threads[-1].extent)
+        blocks = ir.binary("/", code_of(past - 1 - ahead - start, symbols), self.phase.threads[-1].extent)
         grid[self.position] = replace(grid[self.position], extent=blocks)
         return replace(
             self.program,
@@ -211,9 +194,9 @@ class _Nest(Struct, frozen=True):
         values = [self.scope.values[one.name] for one in self.before]
         while tests:
             match tests.pop():
-                case Binary(op=op, left=left, right=right) if op in LOGICAL:
+                case ir.Binary(op=op, left=left, right=right) if op in ir.LOGICAL:
                     tests += [left, right]
-                case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+                case ir.Binary(op=op, left=left, right=right) if op in ir.COMPARISONS:
                     values += [self.scope.congruent(left), self.scope.congruent(right)]
                 case _:
                     raise _NoColumnError
@@ -223,7 +206,7 @@ class _Nest(Struct, frozen=True):
             yield value
 
 
-def _nest(program: Program, position: int, facts: Facts) -> _Nest | None:
+def _nest(program: ir.Program, position: int, facts: Facts) -> _Nest | None:
     """Return the nest of a grid loop, ``None`` where the program is not of this kind."""
     loop, found = program.grid[position], phases(program)
     if len(found) != 1 or not any(one is found[0] for one in program.body):
@@ -235,22 +218,22 @@ def _nest(program: Program, position: int, facts: Facts) -> _Nest | None:
     covered = None if size is None or blocks is None else _rounded_up(blocks, size, facts)
     of_int = all(one is INT for one in (loop.type, loop.extent.type, phase.threads[-1].type, extent.type))
     *before, work = phase.body or (None,)
-    if size is None or covered is None or not of_int or not isinstance(work, If) or work.otherwise:
+    if size is None or covered is None or not of_int or not isinstance(work, ir.If) or work.otherwise:
         return None
     around = tuple(one for one in program.body if one is not phase)
     if loop.var in names_in(around):
         return None
     for one in (*program.grid, *phase.threads):
         scope.values[one.var] = Polynomial.symbol(one.var)
-    declared: list[Declare] = []
+    declared: list[ir.Declare] = []
     assigned = assigned_variables(phase.body)
     for stmt in before:
-        if not isinstance(stmt, Declare) or stmt.type is not INT or stmt.value is None or stmt.name in assigned:
+        if not isinstance(stmt, ir.Declare) or stmt.type is not INT or stmt.value is None or stmt.name in assigned:
             return None
         scope.values[stmt.name] = scope.congruent(stmt.value)
         declared.append(stmt)
-    scalars = {one.name: Var(one.name, INT) for one in program.parameters if one.type is INT}
-    scalars |= {one.name: Var(one.name, INT) for one in program.derived if one.type is INT}
+    scalars = {one.name: ir.Var(one.name, INT) for one in program.parameters if one.type is INT}
+    scalars |= {one.name: ir.Var(one.name, INT) for one in program.derived if one.type is INT}
     return _Nest(program, position, phase, size, covered, tuple(declared), work, scope, scalars)
 
 

@@ -34,15 +34,8 @@ from metafork.algebra.positivity import Positivity
 from metafork.analysis.facts import program_facts
 from metafork.analysis.host_arithmetic import always_computed
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Cast,
-    Declare,
-    MetaFor,
-    Program,
-    Var,
-    binary,
-)
 from metafork.ir.rewriting import (
     fresh_name,
     names_of,
@@ -51,7 +44,7 @@ from strategies.loops.grid_tile import ExactQuotients, Joining, Tile
 from strategies.loops.simplification import simplified
 
 
-def join(joining: Joining) -> tuple[Program, str]:
+def join(joining: Joining) -> tuple[ir.Program, str]:
     """Return the program in which ``k`` is part of a grid variable, and how this was done, in words."""
     facts = program_facts(joining.program)
     exact = ExactQuotients(facts)
@@ -68,7 +61,7 @@ def join(joining: Joining) -> tuple[Program, str]:
     return _decoded(joining, facts)
 
 
-def _fits(joining: Joining, loop: MetaFor, facts: Facts) -> bool:
+def _fits(joining: Joining, loop: ir.MetaFor, facts: Facts) -> bool:
     """Say whether the enlarged extent is proved to be no larger than some value of the grid variable's own type."""
     scope = Scope.of(facts)
     extent, trips = scope.polynomial(loop.extent), scope.polynomial(joining.trips)
@@ -93,23 +86,23 @@ def _fits(joining: Joining, loop: MetaFor, facts: Facts) -> bool:
     return any(known.non_negative(rest, search=True) for rest in room)
 
 
-def _decoded(joining: Joining, facts: Facts) -> tuple[Program, str]:
+def _decoded(joining: Joining, facts: Facts) -> tuple[ir.Program, str]:
     """Return the program in which the innermost grid variable and ``k`` are computed from the enlarged index."""
     program = joining.program
     loop = program.grid[-1]
     name = fresh_name(loop.var + joining.k, names_of(program))
     fits = _fits(joining, loop, facts)
     type_ = loop.type if fits else ScalarType.LONG
-    extent = loop.extent if fits else Cast(ScalarType.LONG, loop.extent)
-    index = Var(name, type_)
-    quotient, remainder = binary("/", index, joining.trips), binary("%", index, joining.trips)
-    enlarged = MetaFor(name, simplified(binary("*", extent, joining.trips)), type_, loop.span)
+    extent = loop.extent if fits else ir.Cast(ScalarType.LONG, loop.extent)
+    index = ir.Var(name, type_)
+    quotient, remainder = ir.binary("/", index, joining.trips), ir.binary("%", index, joining.trips)
+    enlarged = ir.MetaFor(name, simplified(ir.binary("*", extent, joining.trips)), type_, loop.span)
     new = replace(
         program,
         grid=(*program.grid[:-1], enlarged),
         body=(
-            Declare(loop.var, loop.type, quotient),
-            Declare(joining.k, joining.k_type, remainder),
+            ir.Declare(loop.var, loop.type, quotient),
+            ir.Declare(joining.k, joining.k_type, remainder),
             *program.body,
         ),
     )

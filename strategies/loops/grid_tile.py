@@ -17,23 +17,8 @@ from metafork.algebra.positivity import Positivity
 from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Facts, Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, promoted
-from metafork.ir.program import (
-    Binary,
-    BlockArray,
-    Declare,
-    Element,
-    Expr,
-    If,
-    IntConst,
-    MetaFor,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Var,
-    binary,
-)
 from metafork.ir.rewriting import (
     assigned_variables,
     declared_here,
@@ -46,7 +31,7 @@ from metafork.ir.rewriting import (
 from metafork.ir.visitor import Rewriter
 from strategies.loops.simplification import factors, product, simplified, summands
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 
 
 class Joining(Struct, frozen=True):
@@ -55,20 +40,20 @@ class Joining(Struct, frozen=True):
     ``trips`` is the number of iterations, an expression in parameters and derived scalars.
     """
 
-    program: Program
+    program: ir.Program
     k: str
     k_type: ScalarType
-    trips: Expr
+    trips: ir.Expr
 
     @property
-    def zero(self) -> IntConst:
+    def zero(self) -> ir.IntConst:
         """What ``k`` becomes: 0 of the type that ``k`` has in an expression, so that types around it stay."""
-        return IntConst(0, promoted(self.k_type))
+        return ir.IntConst(0, promoted(self.k_type))
 
 
-def enlarged(loop: MetaFor, trips: Expr) -> Expr:
+def enlarged(loop: ir.MetaFor, trips: ir.Expr) -> ir.Expr:
     """Return the extent of a grid loop that takes up ``trips`` iterations for each of its own."""
-    return simplified(binary("*", loop.extent, trips))
+    return simplified(ir.binary("*", loop.extent, trips))
 
 
 class ExactQuotients:
@@ -108,7 +93,7 @@ class Tile(Rewriter):
     """One attempt to make ``k`` part of a ``grid`` loop; a fresh object each time."""
 
     joining: Joining
-    grid: MetaFor
+    grid: ir.MetaFor
     coarse: bool
     facts: Facts
     exact: ExactQuotients
@@ -121,7 +106,7 @@ class Tile(Rewriter):
     _subtracts: bool = False
     """Whether some root is no bound for the scalars in it, because something is subtracted from them."""
 
-    def program(self, position: int) -> Program | None:
+    def program(self, position: int) -> ir.Program | None:
         """Return the new program, or ``None`` where the roots do not fit."""
         scope = self.scope = Scope.of(self.facts)
         extent, trips = scope.polynomial(self.grid.extent), scope.polynomial(self.joining.trips)
@@ -148,9 +133,9 @@ class Tile(Rewriter):
         body = substitute_body(body, {self.joining.k: self.joining.zero}, ())
         return replace(program, grid=tuple(grid), body=without_zeros(body))
 
-    def declared(self, name: str, node: Declare | BlockArray | PrivateArray | MetaFor) -> None:
+    def declared(self, name: str, node: ir.Declare | ir.BlockArray | ir.PrivateArray | ir.MetaFor) -> None:
         """Enter the variable of a loop."""
-        if isinstance(node, MetaFor):
+        if isinstance(node, ir.MetaFor):
             limit = self.scope.polynomial(node.extent)
             self.scope.values[name] = Polynomial.symbol(name)
             self.scope.ranges.enter(name, limit)
@@ -168,18 +153,18 @@ class Tile(Rewriter):
         self._here = around
         return new
 
-    def phase(self, node: Phase) -> Stmt | Body:
+    def phase(self, node: ir.Phase) -> ir.Stmt | Body:
         """Return a phase for the new index."""
         ranges = len(self._ranges)
         new = super().phase(node)
         del self._ranges[ranges:]
         return new
 
-    def target(self, node: Var | Element) -> Var | Element:
+    def target(self, node: ir.Var | ir.Element) -> ir.Var | ir.Element:
         """Return what is assigned for the new index; a scalar stays."""
-        return node if isinstance(node, Var) else super().target(node)
+        return node if isinstance(node, ir.Var) else super().target(node)
 
-    def declare(self, node: Declare) -> Declare:
+    def declare(self, node: ir.Declare) -> ir.Declare:
         """Return a declaration for the new index."""
         value = None
         wide = node.type.integer and node.type.signed and node.type.size >= 4
@@ -194,9 +179,9 @@ class Tile(Rewriter):
         assert node.value is not None
         return replace(node, value=self._rewritten(node.value))
 
-    def branch(self, node: If) -> Stmt | Body:
+    def branch(self, node: ir.If) -> ir.Stmt | Body:
         """Return an ``if`` for the new index; what it always runs alone, where its condition always holds."""
-        kept: list[Expr] = []
+        kept: list[ir.Expr] = []
         for conjunct in conjuncts(node.condition):
             try:
                 kept.append(self.expression(conjunct))
@@ -206,9 +191,9 @@ class Tile(Rewriter):
         then, otherwise = self.body(node.then), self.body(node.otherwise)
         if not kept:
             return joining_scope(then, self._here, self._taken)
-        return replace(node, condition=reduce(partial(binary, "&&"), kept), then=then, otherwise=otherwise)
+        return replace(node, condition=reduce(partial(ir.binary, "&&"), kept), then=then, otherwise=otherwise)
 
-    def _always(self, condition: Expr) -> bool:
+    def _always(self, condition: ir.Expr) -> bool:
         """Say whether the facts and the ranges of the loops imply a condition."""
         constraints = meaning(self.scope, condition).conjunction
         # Only of these symbols is it known that they are not negative.
@@ -225,7 +210,7 @@ class Tile(Rewriter):
             for constraint in constraints
         )
 
-    def expression(self, expr: Expr) -> Expr:
+    def expression(self, expr: ir.Expr) -> ir.Expr:
         """Return the expression for the new index; raises ``_NoFitError`` where an integer in it does not fit."""
         value = self.scope.polynomial(expr) if expr.type.integer else None
         if value is None:
@@ -245,7 +230,7 @@ class Tile(Rewriter):
             return self.exact.of(of_k) == self.exact.of(of_i * self._extent)
         return of_k * self._trips == of_i
 
-    def _rewritten(self, expr: Expr) -> Expr:
+    def _rewritten(self, expr: ir.Expr) -> ir.Expr:
         """Return an integer polynomial expression with k = 0 and, in the fine way, i*e as the new i."""
         i, k = self.grid.var, self.joining.k
         names = variables(expr)
@@ -269,24 +254,24 @@ class Tile(Rewriter):
             raise _NoFitError
         return new
 
-    def _divided(self, expr: Expr, scope: Scope) -> Expr:
+    def _divided(self, expr: ir.Expr, scope: Scope) -> ir.Expr:
         """Return the expression with the number of iterations taken out of every product that holds i."""
         if self.grid.var not in variables(expr):
             return expr
         match expr:
-            case Binary(op="+" | "-", left=left, right=right):
+            case ir.Binary(op="+" | "-", left=left, right=right):
                 return replace(expr, left=self._divided(left, scope), right=self._divided(right, scope))
-            case Binary(op="*"):
+            case ir.Binary(op="*"):
                 return simplified(product(self._without_trips(factors(expr), scope), expr.type))
             case _:
                 raise _NoFitError
 
-    def _without_trips(self, parts: list[Expr], scope: Scope) -> list[Expr]:
+    def _without_trips(self, parts: list[ir.Expr], scope: Scope) -> list[ir.Expr]:
         holder = next(n for n, part in enumerate(parts) if self.grid.var in variables(part))
-        if isinstance(parts[holder], Binary):
+        if isinstance(parts[holder], ir.Binary):
             return [*parts[:holder], self._divided(parts[holder], scope), *parts[holder + 1 :]]
         rest = self._trips
-        kept: list[Expr] = []
+        kept: list[ir.Expr] = []
         for part in parts:
             value = scope.polynomial(part)
             if value is None:
@@ -294,7 +279,7 @@ class Tile(Rewriter):
             smaller = None if rest == 1 or value == 1 else rest.divide_exactly(value)
             larger = value.divide_exactly(rest) if value.is_constant and rest.is_constant and rest != 1 else None
             if larger is not None and larger.constant_value().denominator == 1:
-                kept.append(IntConst(int(larger.constant_value())))
+                kept.append(ir.IntConst(int(larger.constant_value())))
                 rest = Polynomial.constant(1)
             elif smaller is not None and all(c.denominator == 1 for c in smaller.terms().values()):
                 rest = smaller
@@ -305,13 +290,13 @@ class Tile(Rewriter):
         return kept
 
 
-def _only_last_constant_negative(expr: Expr, value: Polynomial) -> bool:
+def _only_last_constant_negative(expr: ir.Expr, value: Polynomial) -> bool:
     negative = [mono for mono, coeff in value.terms().items() if coeff < 0]
     if not negative:
         return True
     terms = summands(expr)
     last_negative, last = terms[-1]
-    return negative == [()] and last_negative and isinstance(last, IntConst) and not any(n for n, _ in terms[:-1])
+    return negative == [()] and last_negative and isinstance(last, ir.IntConst) and not any(n for n, _ in terms[:-1])
 
 
 def without_zeros(body: Body) -> Body:
@@ -325,18 +310,22 @@ class _WithoutZeros(Rewriter):
 
     def body(self, body: Body) -> Body:
         for position, stmt in enumerate(body):
-            if isinstance(stmt, Declare) and stmt.name not in self._assigned and stmt.value is not None:
+            if isinstance(stmt, ir.Declare) and stmt.name not in self._assigned and stmt.value is not None:
                 value = simplified(stmt.value)
                 # ``int p1 = t1`` stays where it stood before; ``q + x`` that is now ``q`` need have no name.
-                zero = isinstance(value, IntConst) and value.value == 0
-                copy = isinstance(value, Var) and not isinstance(stmt.value, Var) and value.name not in self._assigned
+                zero = isinstance(value, ir.IntConst) and value.value == 0
+                copy = (
+                    isinstance(value, ir.Var)
+                    and not isinstance(stmt.value, ir.Var)
+                    and value.name not in self._assigned
+                )
                 if (zero or copy) and value.type == stmt.type:
                     rest = substitute_body(body[position + 1 :], {stmt.name: value}, ())
                     return (*super().body(body[:position]), *self.body(rest))
         return super().body(body)
 
-    def expression(self, expr: Expr) -> Expr:
+    def expression(self, expr: ir.Expr) -> ir.Expr:
         return simplified(expr)
 
-    def extent(self, expr: Expr) -> Expr:
+    def extent(self, expr: ir.Expr) -> ir.Expr:
         return expr

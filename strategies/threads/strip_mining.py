@@ -47,33 +47,8 @@ from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.references import Reference, breaks
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Binary,
-    BlockArray,
-    Call,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    Version,
-    binary,
-    expressions_of,
-    parts_of,
-    subexpressions,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import (
     assigned_variables,
     fresh_name,
@@ -89,7 +64,7 @@ from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP, not_untouched
 
-Body = tuple[Stmt, ...]
+Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT
 COUNTED = frozenset({INT, ScalarType.LONG, ScalarType.LONG_LONG})
 
@@ -107,19 +82,19 @@ class StripMining(Strategy, frozen=True):
         if not 0 <= self.work <= 64:
             raise ValueError(f"work is from 0 to 64, not {self.work}")
 
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+    def apply(self, version: ir.Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version whose blocks walk in strips, or why there is none."""
         program = version.program
         if (split := not_untouched(version)) is not None:
             return split
         match program.body:
-            case (*scalars, Phase() as phase) if all(isinstance(one, Declare) for one in scalars):
+            case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
                 pass
             case _:
                 return NotApplied("a block does more than one nest of thread loops")
         if any(loop.type is not INT or loop.extent.type is not INT for loop in phase.threads):
             return NotApplied("thread loops do not all count int")
-        mined, found, loops = program, dict[str, dict[str, Element]](), list[For]()
+        mined, found, loops = program, dict[str, dict[str, ir.Element]](), list[ir.For]()
         while not isinstance(step := _first(mined, analyses), str):
             last, nest, common = step
             if any(program.array(name).whole for name in common):
@@ -139,13 +114,13 @@ class StripMining(Strategy, frozen=True):
         effect, remarks = Effect(f"loop over {names} in strips"), tuple(_remarks(program, found))
         return Applied(replace(version, program=mined), note, effect, remarks, (FULL_WARP,))
 
-    def _too_little_work(self, loops: Sequence[For], mined: Program) -> str | None:
-        elements, operations = set[Element](), 0
-        for stmt in (inner for loop in loops for inner in walk_statements(loop.body)):
-            operations += isinstance(stmt, If) + (isinstance(stmt, Assign) and bool(stmt.op))
-            for expr in expressions_of(stmt):
+    def _too_little_work(self, loops: Sequence[ir.For], mined: ir.Program) -> str | None:
+        elements, operations = set[ir.Element](), 0
+        for stmt in (inner for loop in loops for inner in ir.walk_statements(loop.body)):
+            operations += isinstance(stmt, ir.If) + (isinstance(stmt, ir.Assign) and bool(stmt.op))
+            for expr in ir.expressions_of(stmt):
                 operations += _operations(expr)
-                elements |= {part for part in walk_expression(expr) if isinstance(part, Element)}
+                elements |= {part for part in ir.walk_expression(expr) if isinstance(part, ir.Element)}
         read = sum(one.array in mined.mapping.cached for one in elements)
         if operations >= self.work * read:
             return None
@@ -158,19 +133,19 @@ SLOW = 8
 """As many operations are counted for a division or a function of ``math.h``."""
 
 
-def _operations(expr: Expr) -> int:
+def _operations(expr: ir.Expr) -> int:
     """Return the operations of an expression, those of indices left out."""
-    if isinstance(expr, Element):
+    if isinstance(expr, ir.Element):
         return 0
-    slow = isinstance(expr, Call) or (isinstance(expr, Binary) and expr.op in ("/", "%"))
-    own = SLOW if slow else isinstance(expr, Binary | Unary | Conditional)
-    return own + sum(map(_operations, subexpressions(expr)))
+    slow = isinstance(expr, ir.Call) or (isinstance(expr, ir.Binary) and expr.op in ("/", "%"))
+    own = SLOW if slow else isinstance(expr, ir.Binary | ir.Unary | ir.Conditional)
+    return own + sum(map(_operations, ir.subexpressions(expr)))
 
 
-def _first(program: Program, analyses: Analyses) -> tuple[Phase, _Nest, dict[str, Element]] | str:
+def _first(program: ir.Program, analyses: Analyses) -> tuple[ir.Phase, _Nest, dict[str, ir.Element]] | str:
     """Return a block's last phase, its first loop to walk in strips and what it reads there, or why there is none."""
     phase, reason = program.body[-1], "a thread has no loop whose ends are the same for all threads"
-    if not isinstance(phase, Phase):
+    if not isinstance(phase, ir.Phase):
         return reason
     facts = analyses.facts(program)
     scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
@@ -198,34 +173,34 @@ class _Nest(Struct, frozen=True):
     no iterations, but no fewer: its last strip may then be empty.
     """
 
-    guards: tuple[tuple[Body, Expr], ...]
+    guards: tuple[tuple[Body, ir.Expr], ...]
     before: Body
-    loop: For
+    loop: ir.For
     view: CountedLoop
-    limit: Expr
+    limit: ir.Expr
     behind: Body
     steady: frozenset[str]
     empty: bool = False
 
 
-def _nests(phase: Phase) -> Iterator[_Nest]:
+def _nests(phase: ir.Phase) -> Iterator[_Nest]:
     """Yield the loops of a phase that count by ones from a constant to what is the same for all threads of a block."""
-    code, guards, steady = phase.body, list[tuple[Body, Expr]](), frozenset[str]()
-    own = frozenset(stmt.name for stmt in walk_statements(phase.body) if isinstance(stmt, Declare))
+    code, guards, steady = phase.body, list[tuple[Body, ir.Expr]](), frozenset[str]()
+    own = frozenset(stmt.name for stmt in ir.walk_statements(phase.body) if isinstance(stmt, ir.Declare))
     threads, changing = frozenset(loop.var for loop in phase.threads), assigned_variables(phase.body)
     while True:
         inside = _steady(code, steady, own, changing)
         for place, stmt in enumerate(code):
-            view = counted_loop(stmt) if isinstance(stmt, For) else None
+            view = counted_loop(stmt) if isinstance(stmt, ir.For) else None
             end = None if view is None else _end(view)
-            if view is None or end is None or not isinstance(stmt, For):
+            if view is None or end is None or not isinstance(stmt, ir.For):
                 continue
             alike = _is_plain(end) and not variables(end) & (own | threads)
             if {view.variable.type, end.type} <= COUNTED and alike and not breaks(stmt.body):
                 yield _Nest(tuple(guards), code[:place], stmt, view, end, code[place + 1 :], inside)
         match code:
-            case (*scalars, If(condition=condition, then=then, otherwise=())) if (
-                all(isinstance(one, Declare) and one.name in inside for one in scalars)
+            case (*scalars, ir.If(condition=condition, then=then, otherwise=())) if (
+                all(isinstance(one, ir.Declare) and one.name in inside for one in scalars)
                 and _is_plain(condition)
                 and not variables(condition) & own - inside
             ):
@@ -235,10 +210,10 @@ def _nests(phase: Phase) -> Iterator[_Nest]:
                 return
 
 
-def _end(view: CountedLoop) -> Expr | None:
+def _end(view: CountedLoop) -> ir.Expr | None:
     """Return what a loop that counts by ones from a constant stays below, ``None`` for another loop."""
     first, limit = view.first, view.only_limit()
-    if not (view.declared and view.unit and not view.down and isinstance(first, IntConst)):
+    if not (view.declared and view.unit and not view.down and isinstance(first, ir.IntConst)):
         return None
     if not 0 <= first.value < 1 << 30:
         return None
@@ -246,7 +221,7 @@ def _end(view: CountedLoop) -> Expr | None:
         case ("<", end):
             return end
         case ("<=", last):
-            return binary("+", last, IntConst(1))
+            return ir.binary("+", last, ir.IntConst(1))
         case _:
             return None
 
@@ -256,7 +231,7 @@ def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str
     found = around
     for stmt in code:
         match stmt:
-            case Declare(name=name, value=value) if (
+            case ir.Declare(name=name, value=value) if (
                 value is not None and name not in changing and _is_plain(value) and not variables(value) & own - found
             ):
                 found |= {name}
@@ -265,24 +240,26 @@ def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str
     return found
 
 
-def _is_plain(expr: Expr) -> bool:
-    return not any(isinstance(part, Element | Call) for part in walk_expression(expr))
+def _is_plain(expr: ir.Expr) -> bool:
+    return not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr))
 
 
-def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[str, Element] | str:
+def _common(phase: ir.Phase, nest: _Nest, references: Sequence[Reference]) -> dict[str, ir.Element] | str:
     """Return the arrays of which all threads read the same elements in the loop, each with a read, or why not."""
     variable = nest.view.variable.name
-    kept = [one for one in nest.before if isinstance(one, Declare) and one.name in names_in((nest.loop, *nest.behind))]
+    kept = [
+        one for one in nest.before if isinstance(one, ir.Declare) and one.name in names_in((nest.loop, *nest.behind))
+    ]
     if any(one.value is None for one in kept):
         return f"a scalar has no value before the loop over {variable}"
     if private_arrays((*nest.before, *(one for scalars, _ in nest.guards for one in scalars))):
         return "a thread has arrays of its own outside of the loop"
     changing = assigned_variables((nest.loop,))
-    changing |= {stmt.name for stmt in walk_statements((nest.loop,)) if isinstance(stmt, Declare)}
+    changing |= {stmt.name for stmt in ir.walk_statements((nest.loop,)) if isinstance(stmt, ir.Declare)}
     written = {one.array for one in references if one.writes}
     threads = {loop.var for loop in phase.threads}
-    inside = {part for part in parts_of((nest.loop,)) if isinstance(part, Element)}
-    found: dict[str, Element] = {}
+    inside = {part for part in ir.parts_of((nest.loop,)) if isinstance(part, ir.Element)}
+    found: dict[str, ir.Element] = {}
     for one in references:
         ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
         if one.element not in inside or not ranges:
@@ -303,14 +280,14 @@ def _common(phase: Phase, nest: _Nest, references: Sequence[Reference]) -> dict[
     return found or f"the loop over {variable} reads nothing that all threads read"
 
 
-def _remarks(program: Program, found: Mapping[str, Mapping[str, Element]]) -> Iterator[Remark]:
+def _remarks(program: ir.Program, found: Mapping[str, Mapping[str, ir.Element]]) -> Iterator[Remark]:
     for variable, common in found.items():
         for name, read in common.items():
             reason = f"all threads of a block read its elements in the loop over {variable}, which they walk in strips"
             yield Remark("shared memory", name, True, reason, program.array(name).span, read.span)
 
 
-def _why_not(mined: Program, analyses: Analyses) -> str | None:
+def _why_not(mined: ir.Program, analyses: Analyses) -> str | None:
     """Say why the strips of a program have no place in shared memory, or its kernel cannot be made."""
     try:
         memory = block_memory(mined, analyses)
@@ -327,36 +304,36 @@ def _why_not(mined: Program, analyses: Analyses) -> str | None:
 class _Strips:
     """Makes of one phase three: up to the loop, the loop in strips, and what is behind it."""
 
-    def __init__(self, phase: Phase, nest: _Nest, taken: set[str]) -> None:
+    def __init__(self, phase: ir.Phase, nest: _Nest, taken: set[str]) -> None:
         self.phase, self.nest, self.taken = phase, nest, taken
         self._used: frozenset[str] = frozenset()
         needed = names_in((nest.loop, *nest.behind))
         self.kept = {
-            stmt.name: Array(self._fresh(f"{stmt.name}_of_threads"), stmt.type, self._extents())
+            stmt.name: ir.Array(self._fresh(f"{stmt.name}_of_threads"), stmt.type, self._extents())
             for stmt in nest.before
-            if isinstance(stmt, Declare) and stmt.name not in nest.steady and stmt.name in needed
+            if isinstance(stmt, ir.Declare) and stmt.name not in nest.steady and stmt.name in needed
         }
-        self._types = {stmt.name: stmt.type for stmt in nest.before if isinstance(stmt, Declare)}
+        self._types = {stmt.name: stmt.type for stmt in nest.before if isinstance(stmt, ir.Declare)}
 
     def body(self) -> Body:
         """Return the code of the block."""
         nest, kept = self.nest, tuple(self.kept)
         variable, first = nest.view.variable, nest.view.first
-        strip = Var(self._fresh(f"{variable.name}_strip"), variable.type)
-        size = reduce(lambda left, right: binary("*", left, right), self._extents())
-        span = nest.limit if first == IntConst(0) else binary("-", nest.limit, first)
-        dividend = span if nest.empty else binary("-", span, IntConst(1))
-        strips = binary("+", binary("/", dividend, size), IntConst(1))
-        steady = tuple(stmt for stmt in nest.before if isinstance(stmt, Declare) and stmt.name in nest.steady)
-        result: list[Stmt] = [BlockArray(array) for array in self.kept.values()]
+        strip = ir.Var(self._fresh(f"{variable.name}_strip"), variable.type)
+        size = reduce(lambda left, right: ir.binary("*", left, right), self._extents())
+        span = nest.limit if first == ir.IntConst(0) else ir.binary("-", nest.limit, first)
+        dividend = span if nest.empty else ir.binary("-", span, ir.IntConst(1))
+        strips = ir.binary("+", ir.binary("/", dividend, size), ir.IntConst(1))
+        steady = tuple(stmt for stmt in nest.before if isinstance(stmt, ir.Declare) and stmt.name in nest.steady)
+        result: list[ir.Stmt] = [ir.BlockArray(array) for array in self.kept.values()]
         before = (*nest.before, *self._stored(kept))
-        if any(not isinstance(stmt, Declare) for stmt in before):
+        if any(not isinstance(stmt, ir.Declare) for stmt in before):
             result.append(self._phase(before))
         result.append(
-            For(
-                Declare(strip.name, strip.type, IntConst(0)),
-                binary("<", strip, strips),
-                Assign(strip, "+", IntConst(1)),
+            ir.For(
+                ir.Declare(strip.name, strip.type, ir.IntConst(0)),
+                ir.binary("<", strip, strips),
+                ir.Assign(strip, "+", ir.IntConst(1)),
                 (self._phase((*steady, *self._strip(strip, size))),),
             )
         )
@@ -365,53 +342,53 @@ class _Strips:
             result.append(self._phase((*steady, *self._loaded(behind), *nest.behind)))
         return tuple(result)
 
-    def _strip(self, strip: Var, size: Expr) -> Body:
+    def _strip(self, strip: ir.Var, size: ir.Expr) -> Body:
         """Return what a thread does in a strip."""
         nest, variable = self.nest, self.nest.view.variable
-        begin = binary("*", strip, size)
-        if nest.view.first != IntConst(0):
-            begin = binary("+", nest.view.first, begin)
+        begin = ir.binary("*", strip, size)
+        if nest.view.first != ir.IntConst(0):
+            begin = ir.binary("+", nest.view.first, begin)
         type_ = common_type(variable.type, nest.limit.type)
-        past = Var(self._fresh(f"past_{variable.name}"), type_)
-        short = binary("<", binary("-", nest.limit, begin), size)
-        init = Declare(variable.name, variable.type, begin)
-        loop = replace(nest.loop, init=init, condition=binary("<", variable, past))
+        past = ir.Var(self._fresh(f"past_{variable.name}"), type_)
+        short = ir.binary("<", ir.binary("-", nest.limit, begin), size)
+        init = ir.Declare(variable.name, variable.type, begin)
+        loop = replace(nest.loop, init=init, condition=ir.binary("<", variable, past))
         kept = [name for name in self.kept if name in names_in((loop,))]
         return (
             *self._loaded(kept),
-            Declare(past.name, type_, Conditional(short, nest.limit, binary("+", begin, size), type_)),
+            ir.Declare(past.name, type_, ir.Conditional(short, nest.limit, ir.binary("+", begin, size), type_)),
             loop,
             *self._stored([name for name in kept if name in assigned_variables((loop,))]),
         )
 
-    def _extents(self) -> tuple[Expr, ...]:
+    def _extents(self) -> tuple[ir.Expr, ...]:
         return tuple(loop.extent for loop in self.phase.threads)
 
-    def _element(self, name: str) -> Element:
+    def _element(self, name: str) -> ir.Element:
         array = self.kept[name]
-        return Element(array.name, tuple(Var(loop.var, loop.type) for loop in self.phase.threads), array.element)
+        return ir.Element(array.name, tuple(ir.Var(loop.var, loop.type) for loop in self.phase.threads), array.element)
 
     def _loaded(self, names: Sequence[str]) -> Body:
-        return tuple(Declare(name, self._types[name], self._element(name)) for name in names)
+        return tuple(ir.Declare(name, self._types[name], self._element(name)) for name in names)
 
     def _stored(self, names: Sequence[str]) -> Body:
-        return tuple(Assign(self._element(name), "", Var(name, self._types[name])) for name in names)
+        return tuple(ir.Assign(self._element(name), "", ir.Var(name, self._types[name])) for name in names)
 
     def _fresh(self, name: str) -> str:
         new = fresh_name(name, self.taken)
         self.taken.add(new)
         return new
 
-    def _phase(self, body: Body) -> Phase:
+    def _phase(self, body: Body) -> ir.Phase:
         """Return a phase of some code under the guards; each has names of its own, as a printed program has."""
         body = without_unread(body, self.nest.steady)
         for scalars, condition in reversed(self.nest.guards):
-            body = without_unread((*scalars, If(condition, body)), self.nest.steady)
+            body = without_unread((*scalars, ir.If(condition, body)), self.nest.steady)
         phase = replace(self.phase, body=body)
         (own,) = substitute_body((phase,), {}, self.taken, renaming=self._used)
-        assert isinstance(own, Phase)
+        assert isinstance(own, ir.Phase)
         self.taken |= names_in((own,))
-        self._used |= {stmt.name for stmt in walk_statements(own.body) if isinstance(stmt, Declare)}
+        self._used |= {stmt.name for stmt in ir.walk_statements(own.body) if isinstance(stmt, ir.Declare)}
         self._used |= {loop.var for loop in own.threads}
         return own
 

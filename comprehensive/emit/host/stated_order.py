@@ -19,25 +19,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Array,
-    Binary,
-    BlockArray,
-    Cast,
-    Declare,
-    Expr,
-    IntConst,
-    MetaFor,
-    Phase,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    binary,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import assigned_variables, map_expression, substitute, variables
 from metafork.ir.translation_unit import Schedule, StatedOrder
 from metafork.printing.expressions import expression
@@ -74,15 +57,15 @@ def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *,
     return "\n".join(lines)
 
 
-def _conditions(program: Program, order: StatedOrder) -> list[str]:
+def _conditions(program: ir.Program, order: StatedOrder) -> list[str]:
     """Return conditions under which a program computes what its text does; what one divides by stands before it."""
-    phases = [stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase)]
+    phases = [stmt for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase)]
     loops = [*program.grid, *(loop for phase in phases for loop in phase.threads)]
     found: list[str] = []
     for loop in loops:
         found += _defined(loop.extent)
     found += _counted(order.grid, MOST_BLOCKS)
-    sizes = sum(stmt.array.element.size for stmt in program.body if isinstance(stmt, BlockArray))
+    sizes = sum(stmt.array.element.size for stmt in program.body if isinstance(stmt, ir.BlockArray))
     for block in order.blocks:
         found += _counted(block, MOST_BYTES // max(sizes, 1))
     found += [
@@ -95,12 +78,12 @@ def _conditions(program: Program, order: StatedOrder) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _last(loops: Sequence[MetaFor]) -> dict[str, Expr]:
+def _last(loops: Sequence[ir.MetaFor]) -> dict[str, ir.Expr]:
     """Return the values of loops' variables in their last iterations."""
-    return {loop.var: binary("-", loop.extent, IntConst(1)) for loop in loops}
+    return {loop.var: ir.binary("-", loop.extent, ir.IntConst(1)) for loop in loops}
 
 
-def _in_range(program: Program, body: Sequence[Stmt], values: dict[str, Expr]) -> list[str]:
+def _in_range(program: ir.Program, body: Sequence[ir.Stmt], values: dict[str, ir.Expr]) -> list[str]:
     """Return that scalars which code declares keep within their types in the last iterations.
 
     ``values`` are what variables are there, and grow; what depends on others, or is changed later, is left out.
@@ -113,7 +96,7 @@ def _in_range(program: Program, body: Sequence[Stmt], values: dict[str, Expr]) -
     }
     changing = assigned_variables(program.body)
     for stmt in body:
-        if not isinstance(stmt, Declare) or stmt.value is None or not stmt.type.signed or stmt.name in changing:
+        if not isinstance(stmt, ir.Declare) or stmt.value is None or not stmt.type.signed or stmt.name in changing:
             continue
         value = substitute(stmt.value, values)
         if _is_sum(stmt.value) and variables(value) <= known and not variables(stmt.value).isdisjoint(values):
@@ -122,34 +105,34 @@ def _in_range(program: Program, body: Sequence[Stmt], values: dict[str, Expr]) -
     return found
 
 
-def _is_sum(expr: Expr) -> bool:
+def _is_sum(expr: ir.Expr) -> bool:
     """Say whether an expression is made of sums and products of integer scalars."""
     return all(
-        isinstance(part, Var | IntConst)
-        or (isinstance(part, Binary) and part.op in ("+", "-", "*"))
-        or (isinstance(part, Unary) and part.op == "-")
-        or (isinstance(part, Cast) and part.type.integer)
-        for part in walk_expression(expr)
+        isinstance(part, ir.Var | ir.IntConst)
+        or (isinstance(part, ir.Binary) and part.op in ("+", "-", "*"))
+        or (isinstance(part, ir.Unary) and part.op == "-")
+        or (isinstance(part, ir.Cast) and part.type.integer)
+        for part in ir.walk_expression(expr)
     )
 
 
-def _defined(expr: Expr) -> list[str]:
+def _defined(expr: ir.Expr) -> list[str]:
     """Return that a value is that of its expression in integers without limits: no type wraps, no divisor is 0."""
     found: list[str] = []
-    for part in reversed(tuple(walk_expression(expr))):  # operands first
+    for part in reversed(tuple(ir.walk_expression(expr))):  # operands first
         if not variables(part):
             continue
         match part:
-            case Binary(op="/" | "%", right=right):
+            case ir.Binary(op="/" | "%", right=right):
                 found.append(f"{_wide(right)} > 0")
-            case Binary(op="+" | "-" | "*") | Unary(op="-") | Cast():
+            case ir.Binary(op="+" | "-" | "*") | ir.Unary(op="-") | ir.Cast():
                 found.append(_fits(part, part.type))
             case _:
                 pass
     return found
 
 
-def _fits(value: Expr, type_: ScalarType) -> str:
+def _fits(value: ir.Expr, type_: ScalarType) -> str:
     least = "0" if not type_.signed else f"-{_greatest(type_)} - 1"
     return f"{_wide(value)} >= {least} && {_wide(value)} <= {_greatest(type_)}"
 
@@ -158,17 +141,17 @@ def _greatest(type_: ScalarType) -> str:
     return f"{type_.greatest}{'L' if type_.signed else 'UL'}"
 
 
-def _wide(expr: Expr) -> str:
+def _wide(expr: ir.Expr) -> str:
     """Return an expression in parentheses, evaluated with 128 bits."""
     return f"({expression(_widened(expr))})"
 
 
-def _widened(expr: Expr) -> Expr:
-    def wider(part: Expr) -> Expr | None:
+def _widened(expr: ir.Expr) -> ir.Expr:
+    def wider(part: ir.Expr) -> ir.Expr | None:
         match part:
-            case Var(name=name):
+            case ir.Var(name=name):
                 return replace(part, name=f"(__int128){name}")
-            case Cast(operand=operand, type=type_) if type_.integer:
+            case ir.Cast(operand=operand, type=type_) if type_.integer:
                 return _widened(operand)
             case _:
                 return None
@@ -176,7 +159,7 @@ def _widened(expr: Expr) -> Expr:
     return map_expression(expr, wider)
 
 
-def _counted(extents: Sequence[Expr], most: int) -> list[str]:
+def _counted(extents: Sequence[ir.Expr], most: int) -> list[str]:
     """Return conditions under which a nest has iterations, and not too many; none of them overflows by itself."""
     texts = [f"({expression(extent)})" for extent in extents]
     found = [f"{text} > 0" for text in texts]
@@ -187,6 +170,6 @@ def _counted(extents: Sequence[Expr], most: int) -> list[str]:
     return found
 
 
-def _size(array: Array) -> str:
+def _size(array: ir.Array) -> str:
     (length,) = array.extents
     return f"(__SIZE_TYPE__)({expression(length)}) * sizeof({array.element.spelling})"

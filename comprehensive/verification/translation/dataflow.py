@@ -20,35 +20,8 @@ from comprehensive.verification.translation.affine import AffineScope, NotAffine
 from metafork.analysis.facts import program_facts
 from metafork.analysis.reference_walk import kept_within
 from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    binary,
-    walk_expression,
-    walk_statements,
-)
 
 MOST_UNROLLED = 64
 """Iterations of a loop with known numbers, whatever its step, that are taken apart."""
@@ -98,7 +71,7 @@ class Dataflow(Struct, frozen=True):
     context: Any
 
 
-def dataflow(program: Program, fixed: Mapping[str, int], tag: str) -> Dataflow:
+def dataflow(program: ir.Program, fixed: Mapping[str, int], tag: str) -> Dataflow:
     """Return the statements of a program under ``fixed`` parameters.  Raises ``NotAffineError``."""
     return _Reader(program, fixed, tag).read()
 
@@ -119,7 +92,7 @@ class _Cell(Struct, frozen=True):
 
 
 class _Reader:
-    def __init__(self, program: Program, fixed: Mapping[str, int], tag: str) -> None:
+    def __init__(self, program: ir.Program, fixed: Mapping[str, int], tag: str) -> None:
         self._program = program
         self._fixed = fixed
         self._tag = tag
@@ -163,37 +136,37 @@ class _Reader:
 
     # --- data ---------------------------------------------------------------------------------------------------
 
-    def _data(self, expr: Expr) -> _Data:
-        if expr.type.integer and not any(isinstance(part, Element | Call) for part in walk_expression(expr)):
+    def _data(self, expr: ir.Expr) -> _Data:
+        if expr.type.integer and not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr)):
             parts = self._affine.known(expr)
             if parts is not None:
                 return _Data(("integer", expr.type, tuple(parts)), (), tuple(parts.values()))
         match expr:
-            case Element():
+            case ir.Element():
                 return _Data(("read", expr.array), (self._access(expr, writes=False),))
-            case Var(name=name):
+            case ir.Var(name=name):
                 known = self._affine.names.get(name)
                 if isinstance(known, _Data):
                     return known
                 if isinstance(known, _Cell):
                     return _Data(("local",), (self._local(known, writes=False),))
                 raise NotAffineError(f"{name} is not determined by parameters and loop variables")
-            case FloatConst(text=text, type=type_):
+            case ir.FloatConst(text=text, type=type_):
                 return _Data(("constant", text, type_))
-            case Unary(op=op, operand=operand):
+            case ir.Unary(op=op, operand=operand):
                 return self._joined((op, expr.type), operand)
-            case Cast(type=type_, operand=operand):
+            case ir.Cast(type=type_, operand=operand):
                 return self._joined(("cast", type_), operand)
-            case Binary(op=op, left=left, right=right):
+            case ir.Binary(op=op, left=left, right=right):
                 return self._joined((op, expr.type), left, right)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 return self._joined(("?", expr.type), condition, then, otherwise)
-            case Call(name=name, arguments=arguments):
+            case ir.Call(name=name, arguments=arguments):
                 return self._joined(("call", name, expr.type), *arguments)
-            case IntConst():
+            case ir.IntConst():
                 raise AssertionError("constants are integers")
 
-    def _joined(self, mark: tuple[object, ...], *operands: Expr) -> _Data:
+    def _joined(self, mark: tuple[object, ...], *operands: ir.Expr) -> _Data:
         parts = [self._data(operand) for operand in operands]
         return _Data(
             (*mark, *((operand.type, part.shape) for operand, part in zip(operands, parts, strict=True))),
@@ -205,10 +178,10 @@ class _Reader:
         self._count += 1
         return (*self._time, self._count)
 
-    def _access(self, element: Element, *, writes: bool) -> Access:
+    def _access(self, element: ir.Element, *, writes: bool) -> Access:
         coordinates: list[Any] = []
         for index in element.indices:
-            if any(isinstance(part, Element) for part in walk_expression(index)):
+            if any(isinstance(part, ir.Element) for part in ir.walk_expression(index)):
                 raise NotAffineError(f"an index of {element.array} is read from memory")
             coordinates += self._affine.coordinates(index)
         copy = tuple(self._affine.symbol(loop.symbol) for loop in self._own.get(element.array, ()))
@@ -234,7 +207,7 @@ class _Reader:
         self._ranges = self._ranges.intersect(inside)
         self._affine.domain = self._affine.domain.intersect(inside)
 
-    def _body(self, body: Sequence[Stmt]) -> None:
+    def _body(self, body: Sequence[ir.Stmt]) -> None:
         names = dict(self._affine.names)
         for position, stmt in enumerate(body):
             self._time.append(position)
@@ -242,16 +215,16 @@ class _Reader:
             self._time.pop()
         self._affine.names = names
 
-    def _statement(self, stmt: Stmt) -> None:
+    def _statement(self, stmt: ir.Stmt) -> None:
         match stmt:
-            case Declare():
+            case ir.Declare():
                 self._declare(stmt)
-            case Assign(atomic=True):
+            case ir.Assign(atomic=True):
                 raise NotAffineError("atomic updates have no order")
-            case Assign(target=target, op=op, value=value):
-                self._write(target, binary(op, target, value) if op else value)
-            case If(condition=condition, then=then, otherwise=otherwise):
-                if any(isinstance(part, Element) for part in walk_expression(condition)):
+            case ir.Assign(target=target, op=op, value=value):
+                self._write(target, ir.binary(op, target, value) if op else value)
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                if any(isinstance(part, ir.Element) for part in ir.walk_expression(condition)):
                     raise NotAffineError("a condition reads memory")
                 holds, before = self._affine.condition(condition), self._affine.domain
                 for number, (where, body) in enumerate(
@@ -262,40 +235,40 @@ class _Reader:
                     self._body(body)
                     self._time.pop()
                 self._affine.domain = before
-            case For():
+            case ir.For():
                 self._for(stmt)
-            case Phase(threads=threads, body=body):
+            case ir.Phase(threads=threads, body=body):
                 saved = (self._affine.domain, self._ranges, dict(self._affine.names), len(self._loops), len(self._time))
                 for loop in threads:
                     self._enter(loop.var, LoopKind.THREAD, self._affine.constant(0), self._affine.value(loop.extent), 1)
                 self._body(body)
                 self._affine.domain, self._ranges, self._affine.names = saved[:3]
                 del self._loops[saved[3] :], self._time[saved[4] :]
-            case BlockArray(array=array) | PrivateArray(array=array):
+            case ir.BlockArray(array=array) | ir.PrivateArray(array=array):
                 self._own[array.name] = tuple(self._loops)
-            case While() | Break() | Continue() | Barrier():
+            case ir.While() | ir.Break() | ir.Continue() | ir.Barrier():
                 raise NotAffineError(f"a {type(stmt).__name__.lower()} has no affine domain")
 
-    def _declare(self, stmt: Declare) -> None:
+    def _declare(self, stmt: ir.Declare) -> None:
         if stmt.name in self._assigned:
             self._count += 1
             self._affine.names[stmt.name] = _Cell(f"{stmt.name} {self._count}", tuple(self._loops))
             if stmt.value is not None:
-                self._write(Var(stmt.name, stmt.type), stmt.value)
+                self._write(ir.Var(stmt.name, stmt.type), stmt.value)
             return
         if stmt.value is None:
             self._affine.names[stmt.name] = None
             return
         known = self._affine.known(stmt.value, stmt.type)
         if known is None:
-            value = stmt.value if stmt.value.type == stmt.type else Cast(stmt.type, stmt.value)
+            value = stmt.value if stmt.value.type == stmt.type else ir.Cast(stmt.type, stmt.value)
             self._affine.names[stmt.name] = self._data(value)
         else:
             self._affine.names[stmt.name] = known
 
-    def _write(self, target: Var | Element, value: Expr) -> None:
-        data = self._data(value if value.type == target.type else Cast(target.type, value))
-        if isinstance(target, Element):
+    def _write(self, target: ir.Var | ir.Element, value: ir.Expr) -> None:
+        data = self._data(value if value.type == target.type else ir.Cast(target.type, value))
+        if isinstance(target, ir.Element):
             write, mark = self._access(target, writes=True), target.array
         else:
             cell = self._affine.names.get(target.name)
@@ -313,16 +286,16 @@ class _Reader:
             )
         )
 
-    def _for(self, loop: For) -> None:
+    def _for(self, loop: ir.For) -> None:
         match loop:
-            case For(
-                init=Declare(name=name, type=type_, value=start)
-                | Assign(target=Var(name=name, type=type_), op="", value=start),
-                condition=Binary(op=("<" | "<=") as op, left=Var(name=tested), right=limit),
-                step=Assign(target=Var(name=stepped), op="+", value=by),
+            case ir.For(
+                init=ir.Declare(name=name, type=type_, value=start)
+                | ir.Assign(target=ir.Var(name=name, type=type_), op="", value=start),
+                condition=ir.Binary(op=("<" | "<=") as op, left=ir.Var(name=tested), right=limit),
+                step=ir.Assign(target=ir.Var(name=stepped), op="+", value=by),
             ) if start is not None and name == tested == stepped and name not in _assigned(loop.body):
                 compared = common_type(type_, limit.type)
-                low = self._affine.known(Cast(type_, start), compared)
+                low = self._affine.known(ir.Cast(type_, start), compared)
                 high, width = self._affine.known(limit, compared), self._affine.known(by)
                 if low and high and width and all(set(part) == {()} for part in (low, high, width)):
                     number = number_of(width[()])
@@ -332,7 +305,7 @@ class _Reader:
                         return
         self._unrolled(loop)
 
-    def _counted(self, loop: For, name: str, low: Any, high: Any, step: int) -> None:
+    def _counted(self, loop: ir.For, name: str, low: Any, high: Any, step: int) -> None:
         saved = (self._affine.domain, self._ranges, dict(self._affine.names))
         kind = LoopKind.SERIAL if any(one.kind is LoopKind.THREAD for one in self._loops) else LoopKind.BLOCK
         self._enter(name, kind, low, high, step)
@@ -340,15 +313,15 @@ class _Reader:
         self._loops.pop()
         self._time.pop()
         self._affine.domain, self._ranges, self._affine.names = saved
-        if not isinstance(loop.init, Declare):
+        if not isinstance(loop.init, ir.Declare):
             self._affine.names[name] = None
 
-    def _unrolled(self, loop: For) -> None:
+    def _unrolled(self, loop: ir.For) -> None:
         """Play through a loop whose variable takes values that are known numbers, whatever its step."""
         init, condition, step = loop.init, loop.condition, loop.step
-        if not isinstance(init, Declare) or init.value is None or condition is None or step is None:
+        if not isinstance(init, ir.Declare) or init.value is None or condition is None or step is None:
             raise NotAffineError("a loop is not counted")
-        if not isinstance(step.target, Var) or step.target.name != init.name or init.name in _assigned(loop.body):
+        if not isinstance(step.target, ir.Var) or step.target.name != init.name or init.name in _assigned(loop.body):
             raise NotAffineError("a loop is not counted")
         names = dict(self._affine.names)
         value = self._affine.value(init.value)
@@ -363,18 +336,18 @@ class _Reader:
             self._time.append(number)
             self._body(loop.body)
             self._time.pop()
-            value = self._affine.value(binary(step.op, step.target, step.value) if step.op else step.value)
+            value = self._affine.value(ir.binary(step.op, step.target, step.value) if step.op else step.value)
         raise NotAffineError("a loop is not counted, and how often it runs depends on more than fixed numbers")
 
 
-def _assigned(body: Sequence[Stmt]) -> frozenset[str]:
+def _assigned(body: Sequence[ir.Stmt]) -> frozenset[str]:
     """Return the scalars that are assigned otherwise than by the heads of their own loops."""
     heads: set[int] = set()
-    for stmt in walk_statements(tuple(body)):
-        if isinstance(stmt, For):
-            heads |= {id(clause) for clause in (stmt.init, stmt.step) if isinstance(clause, Assign)}
+    for stmt in ir.walk_statements(tuple(body)):
+        if isinstance(stmt, ir.For):
+            heads |= {id(clause) for clause in (stmt.init, stmt.step) if isinstance(clause, ir.Assign)}
     return frozenset(
         stmt.target.name
-        for stmt in walk_statements(tuple(body))
-        if isinstance(stmt, Assign) and isinstance(stmt.target, Var) and id(stmt) not in heads
+        for stmt in ir.walk_statements(tuple(body))
+        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and id(stmt) not in heads
     )

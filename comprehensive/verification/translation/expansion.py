@@ -13,25 +13,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from metafork.ir.program import (
-    Assign,
-    Break,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    Phase,
-    Program,
-    Var,
-    While,
-    expressions_of,
-    walk_statements,
-)
+from metafork.ir import program as ir
 from metafork.ir.rewriting import arrays_read, assigned_variables, declared_here, map_body, variables
 from metafork.ir.visitor import Body, Rewriter
 
 
-def expanded(program: Program) -> Program:
+def expanded(program: ir.Program) -> ir.Program:
     """Return the program with elements in place of the scalars that hold them for a while."""
     return replace(program, body=_Expanded().body(program.body))
 
@@ -52,16 +39,16 @@ class _Expanded(Rewriter):
 def _undone(body: Body) -> Body | None:
     """Return a body without the scalar that its first statement declares, ``None`` where that is no mere copy."""
     match body[0]:
-        case Declare(name=name, value=Element() as element, type=type_) if type_ is element.type:
-            scalar = Var(name, type_)
+        case ir.Declare(name=name, value=ir.Element() as element, type=type_) if type_ is element.type:
+            scalar = ir.Var(name, type_)
         case _:
             return None
-    ends = [place for place, stmt in enumerate(body) if stmt == Assign(element, "", scalar)]
+    ends = [place for place, stmt in enumerate(body) if stmt == ir.Assign(element, "", scalar)]
     if not ends:
         return None
     between, rest = body[1 : ends[0]], body[ends[0] + 1 :]
     changed = assigned_variables(between) | {
-        stmt.name for stmt in walk_statements(between) if isinstance(stmt, Declare)
+        stmt.name for stmt in ir.walk_statements(between) if isinstance(stmt, ir.Declare)
     }
     read = frozenset().union(*(variables(index) for index in element.indices))
     touched = {array for expr in _expressions(between) for array in arrays_read(expr)}
@@ -69,14 +56,14 @@ def _undone(body: Body) -> Body | None:
         element.array in touched
         or any(arrays_read(index) for index in element.indices)
         or changed & read
-        or any(isinstance(stmt, Break | Continue | While | Phase) for stmt in walk_statements(between))
+        or any(isinstance(stmt, ir.Break | ir.Continue | ir.While | ir.Phase) for stmt in ir.walk_statements(between))
         or name in declared_here(between)
         or any(name in variables(expr) for expr in _expressions(rest))
     ):
         return None
-    inside = map_body(between, lambda part: element if isinstance(part, Var) and part.name == name else None)
+    inside = map_body(between, lambda part: element if isinstance(part, ir.Var) and part.name == name else None)
     return (*inside, *rest)
 
 
-def _expressions(body: Body) -> list[Expr]:
-    return [expr for stmt in walk_statements(body) for expr in expressions_of(stmt)]
+def _expressions(body: Body) -> list[ir.Expr]:
+    return [expr for stmt in ir.walk_statements(body) for expr in ir.expressions_of(stmt)]

@@ -13,36 +13,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 
 from comprehensive.verification.translation.compiled import Function, compiled
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value, of_one, of_two
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Call,
-    Cast,
-    Conditional,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    For,
-    If,
-    IntConst,
-    MetaFor,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    binary,
-)
 
 MOST_STEPS = 40_000
 """Statements that are played at one point."""
@@ -72,29 +45,29 @@ class Terms:
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[object, ...], Term] = {}
-        self._compiled: dict[int, tuple[Expr, Function | None]] = {}
+        self._compiled: dict[int, tuple[ir.Expr, Function | None]] = {}
         self.steps = 0
-        self._whole: dict[int, tuple[Assign, Expr]] = {}
+        self._whole: dict[int, tuple[ir.Assign, ir.Expr]] = {}
         self._wider: dict[Term, tuple[ScalarType, Value]] = {}
 
     def of(self, *key: object) -> Term:
         """Return the term of an operation and its operands."""
         return self._numbers.setdefault(key, Term())
 
-    def compiled(self, expr: Expr) -> Function | None:
+    def compiled(self, expr: ir.Expr) -> Function | None:
         """Return the function of an integer expression, if it has one."""
         known = self._compiled.get(id(expr))
         if known is None:
             known = self._compiled[id(expr)] = expr, compiled(expr)
         return known[1]
 
-    def whole(self, stmt: Assign) -> Expr:
+    def whole(self, stmt: ir.Assign) -> ir.Expr:
         """Return what an assignment assigns: of ``x += y`` that is ``x + y``."""
         if not stmt.op:
             return stmt.value
         known = self._whole.get(id(stmt))
         if known is None:
-            known = self._whole[id(stmt)] = stmt, binary(stmt.op, stmt.target, stmt.value)
+            known = self._whole[id(stmt)] = stmt, ir.binary(stmt.op, stmt.target, stmt.value)
         return known[1]
 
     def cast(self, from_: ScalarType, to: ScalarType, value: Value) -> Value:
@@ -108,7 +81,7 @@ class Terms:
         return term
 
 
-def play(program: Program, point: Mapping[str, int], terms: Terms, *, backward: bool = False) -> dict[Cell, Value]:
+def play(program: ir.Program, point: Mapping[str, int], terms: Terms, *, backward: bool = False) -> dict[Cell, Value]:
     """Return what the program leaves in its global arrays; elements that it never wrote are left out.
 
     Raises ``CannotPlayError`` and ``OutsideError``.
@@ -142,13 +115,13 @@ class Player(ABC):
         self._values: dict[str, Value] = {}
         self._steps = 0
 
-    def _body(self, body: tuple[Stmt, ...]) -> None:
+    def _body(self, body: tuple[ir.Stmt, ...]) -> None:
         outer = self._enter()
         declared: set[str] = set()
         try:
             for stmt in body:
                 self._step(stmt)
-                if isinstance(stmt, Declare):
+                if isinstance(stmt, ir.Declare):
                     declared.add(stmt.name)
         finally:
             self._leave(outer, declared)
@@ -171,41 +144,41 @@ class Player(ABC):
         if self._steps > self._most:
             raise CannotPlayError("too many steps")
 
-    def _step(self, stmt: Stmt) -> None:
+    def _step(self, stmt: ir.Stmt) -> None:
         self._count()
         match stmt:
-            case Declare(name=name, type=type_, value=value):
+            case ir.Declare(name=name, type=type_, value=value):
                 self._values[name] = (
                     self._terms.of("unset") if value is None else self._as(self._eval(value), value.type, type_)
                 )
-            case Assign():
+            case ir.Assign():
                 self._assign(stmt)
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 self._body(then if self._number(condition) else otherwise)
-            case For():
+            case ir.For():
                 self._for(stmt)
-            case While(condition=condition, body=body):
+            case ir.While(condition=condition, body=body):
                 self._loop(condition, body, None)
-            case Break():
+            case ir.Break():
                 raise BreakError
-            case Continue():
+            case ir.Continue():
                 raise ContinueError
-            case Barrier():
+            case ir.Barrier():
                 return
-            case Phase() | BlockArray() | PrivateArray():
+            case ir.Phase() | ir.BlockArray() | ir.PrivateArray():
                 self._of_programs(stmt)
 
-    def _of_programs(self, stmt: Phase | BlockArray | PrivateArray) -> None:
+    def _of_programs(self, stmt: ir.Phase | ir.BlockArray | ir.PrivateArray) -> None:
         raise AssertionError(f"a kernel has no {type(stmt).__name__}")
 
-    def _for(self, loop: For) -> None:
+    def _for(self, loop: ir.For) -> None:
         outer = self._enter()
         if loop.init is not None:
             self._step(loop.init)
-        self._loop(loop.condition or IntConst(1), loop.body, loop.step)
-        self._leave(outer, {loop.init.name} if isinstance(loop.init, Declare) else set())
+        self._loop(loop.condition or ir.IntConst(1), loop.body, loop.step)
+        self._leave(outer, {loop.init.name} if isinstance(loop.init, ir.Declare) else set())
 
-    def _loop(self, condition: Expr, body: tuple[Stmt, ...], step: Assign | None) -> None:
+    def _loop(self, condition: ir.Expr, body: tuple[ir.Stmt, ...], step: ir.Assign | None) -> None:
         while self._number(condition):
             self._count()
             try:
@@ -217,18 +190,18 @@ class Player(ABC):
             if step is not None:
                 self._assign(step)
 
-    def _assign(self, stmt: Assign) -> None:
+    def _assign(self, stmt: ir.Assign) -> None:
         target = stmt.target
         if stmt.atomic:
             raise CannotPlayError("atomic updates have no order")
         full = self._terms.whole(stmt)
         value = self._as(self._eval(full), full.type, target.type)
-        if isinstance(target, Var):
+        if isinstance(target, ir.Var):
             self._values[target.name] = value
         else:
             self._write(target, value)
 
-    def _number(self, expr: Expr) -> int:
+    def _number(self, expr: ir.Expr) -> int:
         value = self._eval(expr)
         if isinstance(value, Term):
             raise CannotPlayError("an index, a bound or a condition depends on data")
@@ -240,40 +213,40 @@ class Player(ABC):
         return value if from_ is to else self._terms.cast(from_, to, value)
 
     @abstractmethod
-    def _read(self, element: Element) -> Value: ...
+    def _read(self, element: ir.Element) -> Value: ...
 
     @abstractmethod
-    def _write(self, element: Element, value: Value) -> None: ...
+    def _write(self, element: ir.Element, value: Value) -> None: ...
 
-    def _eval(self, expr: Expr) -> Value:
-        if isinstance(expr, Var):  # most are these or operations, of which verification plays millions
+    def _eval(self, expr: ir.Expr) -> Value:
+        if isinstance(expr, ir.Var):  # most are these or operations, of which verification plays millions
             return self._values[expr.name]
-        if isinstance(expr, Binary):
+        if isinstance(expr, ir.Binary):
             return self._operation(expr)
         match expr:
-            case IntConst(value=value):
+            case ir.IntConst(value=value):
                 return value
-            case FloatConst(text=text, type=type_):
+            case ir.FloatConst(text=text, type=type_):
                 return self._terms.of("constant", text, type_)
-            case Element():
+            case ir.Element():
                 return self._read(expr)
-            case Unary(op=op, operand=operand):
+            case ir.Unary(op=op, operand=operand):
                 inner = self._eval(operand)
                 if isinstance(inner, int):
                     return of_one(op, inner, expr.type)
                 return self._terms.of("unary", op, expr.type, operand.type, inner)
-            case Cast(type=type_, operand=operand):
+            case ir.Cast(type=type_, operand=operand):
                 return self._as(self._eval(operand), operand.type, type_)
-            case Conditional(condition=condition, then=then, otherwise=otherwise):
+            case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
                 chosen = then if self._number(condition) else otherwise
                 return self._as(self._eval(chosen), chosen.type, expr.type)
-            case Call():
+            case ir.Call():
                 return self._called(expr)
 
-    def _called(self, call: Call) -> Value:
+    def _called(self, call: ir.Call) -> Value:
         return self._terms.of("call", call.name, call.type, *(self._eval(argument) for argument in call.arguments))
 
-    def _operation(self, expr: Binary) -> Value:
+    def _operation(self, expr: ir.Binary) -> Value:
         function = self._terms.compiled(expr)
         if function is not None:
             try:
@@ -294,7 +267,7 @@ class Player(ABC):
 
 
 class _Play(Player):
-    def __init__(self, program: Program, terms: Terms, backward: bool) -> None:
+    def __init__(self, program: ir.Program, terms: Terms, backward: bool) -> None:
         super().__init__(terms, MOST_STEPS)
         self._program = program
         self._backward = backward
@@ -324,10 +297,10 @@ class _Play(Player):
             self._body(program.body)
         return {cell: value for cell, value in self._memory.items() if cell[0] in moved}
 
-    def _shape(self, array: Array) -> tuple[int, ...]:
+    def _shape(self, array: ir.Array) -> tuple[int, ...]:
         return tuple(self._number(extent) for extent in array.extents)
 
-    def _points(self, loops: Sequence[MetaFor]) -> list[dict[str, int]]:
+    def _points(self, loops: Sequence[ir.MetaFor]) -> list[dict[str, int]]:
         ranges = [range(self._number(loop.extent)) for loop in loops]
         size = 1
         for one in ranges:
@@ -337,34 +310,34 @@ class _Play(Player):
         points = [dict(zip([loop.var for loop in loops], one, strict=True)) for one in product(*ranges)]
         return points[::-1] if self._backward else points
 
-    def _of_programs(self, stmt: Phase | BlockArray | PrivateArray) -> None:
+    def _of_programs(self, stmt: ir.Phase | ir.BlockArray | ir.PrivateArray) -> None:
         match stmt:
-            case Phase(threads=threads, body=body):
+            case ir.Phase(threads=threads, body=body):
                 outer = self._values
                 for indices in self._points(threads):
                     self._values = {**outer, **indices}
                     self._body(body)
                 self._values = outer
-            case BlockArray(array=array) | PrivateArray(array=array):
+            case ir.BlockArray(array=array) | ir.PrivateArray(array=array):
                 self._own[array.name] = self._shape(array)
                 for cell in [cell for cell in self._memory if cell[0] == array.name]:
                     del self._memory[cell]
 
-    def _cell(self, element: Element) -> Cell:
+    def _cell(self, element: ir.Element) -> Cell:
         indices = tuple(self._number(index) for index in element.indices)
         extents = self._own.get(element.array) or self._extents[element.array]
         if not all(0 <= index < extent for index, extent in zip(indices, extents, strict=True)):
             raise OutsideError(f"{element.array}{''.join(f'[{index}]' for index in indices)} lies outside the array")
         return element.array, indices
 
-    def _read(self, element: Element) -> Value:
+    def _read(self, element: ir.Element) -> Value:
         cell = self._cell(element)
         if cell not in self._memory:
             own = cell[0] in self._own
             return self._terms.of("uninitialised") if own else initial(self._terms, cell)
         return self._memory[cell]
 
-    def _write(self, element: Element, value: Value) -> None:
+    def _write(self, element: ir.Element, value: Value) -> None:
         self._memory[self._cell(element)] = value
 
 

@@ -25,26 +25,10 @@ from comprehensive.verification.translation.played import (
     initial,
 )
 from metafork.analysis.analyses import WARP_SIZE
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, Kernel, Memory, Space
 from metafork.ir.polynomial_code import LONG
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    Call,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Program,
-    Stmt,
-    While,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 
 MOST_KERNEL_STEPS = 120_000
 """Statements that all threads run at one point."""
@@ -83,13 +67,13 @@ def manners_of(kernel: Kernel) -> tuple[Manner, ...]:
 
 def statements_of(kernel: Kernel) -> set[int]:
     """Return the statements of a kernel, by ``id``, that assign something outside of heads of loops."""
-    every = walk_statements(kernel.body)
-    heads = {id(head) for stmt in every if isinstance(stmt, For) for head in (stmt.init, stmt.step)}
-    return {id(stmt) for stmt in every if isinstance(stmt, Declare | Assign)} - heads
+    every = ir.walk_statements(kernel.body)
+    heads = {id(head) for stmt in every if isinstance(stmt, ir.For) for head in (stmt.init, stmt.step)}
+    return {id(stmt) for stmt in every if isinstance(stmt, ir.Declare | ir.Assign)} - heads
 
 
 def play_kernel(
-    kernel: Kernel, program: Program, point: Mapping[str, int], terms: Terms, manner: Manner, left: set[int]
+    kernel: Kernel, program: ir.Program, point: Mapping[str, int], terms: Terms, manner: Manner, left: set[int]
 ) -> dict[Cell, Value]:
     """Return what a kernel of a program leaves in its global arrays; elements that it never wrote are left out.
 
@@ -105,8 +89,8 @@ class _Thread(Struct):
     """A thread of the block that runs: its scalars, where it stands, and what its warp handed in there."""
 
     values: dict[str, Value]
-    code: Iterator[Stmt]
-    waits: Stmt | None = None
+    code: Iterator[ir.Stmt]
+    waits: ir.Stmt | None = None
     done: bool = False
     memory: dict[Cell, Value] = {}
     pending: list[tuple[Cell, Cell]] = []
@@ -115,7 +99,7 @@ class _Thread(Struct):
 
 
 class _KernelPlayer(Player):
-    def __init__(self, kernel: Kernel, program: Program, terms: Terms, manner: Manner, left: set[int]) -> None:
+    def __init__(self, kernel: Kernel, program: ir.Program, terms: Terms, manner: Manner, left: set[int]) -> None:
         super().__init__(terms, MOST_KERNEL_STEPS)
         self._left = left
         self._kernel, self._program, self._manner = kernel, program, manner
@@ -202,7 +186,7 @@ class _KernelPlayer(Player):
         ``threads`` are those that have not ended: as on the device, nobody waits for others.
         """
         first = threads[0].waits
-        if isinstance(first, Barrier) and all(one.waits is first for one in threads):
+        if isinstance(first, ir.Barrier) and all(one.waits is first for one in threads):
             for one in threads:
                 one.waits = None
                 if first.awaits:
@@ -211,7 +195,7 @@ class _KernelPlayer(Player):
         free = [
             one
             for one in threads
-            if not isinstance(one.waits, Barrier) and all(other.waits is one.waits for other in one.warp)
+            if not isinstance(one.waits, ir.Barrier) and all(other.waits is one.waits for other in one.warp)
         ]
         for one in free:
             one.waits = None
@@ -224,7 +208,7 @@ class _KernelPlayer(Player):
 
     # --- code in which threads meet ------------------------------------------------------------------------------
 
-    def _walk(self, body: Sequence[Stmt]) -> Iterator[Stmt]:
+    def _walk(self, body: Sequence[ir.Stmt]) -> Iterator[ir.Stmt]:
         """Run a body; where its thread waits for others, give the statement there."""
         outer = self._enter()
         declared: set[str] = set()
@@ -234,26 +218,26 @@ class _KernelPlayer(Player):
                     yield from self._met(stmt)
                 else:
                     self._step(stmt)
-                if isinstance(stmt, Declare):
+                if isinstance(stmt, ir.Declare):
                     declared.add(stmt.name)
         except (BreakError, ContinueError):
             self._leave(outer, declared)
             raise
         self._leave(outer, declared)
 
-    def _met(self, stmt: Stmt) -> Iterator[Stmt]:
+    def _met(self, stmt: ir.Stmt) -> Iterator[ir.Stmt]:
         match stmt:
-            case Barrier():
+            case ir.Barrier():
                 yield stmt
-            case If(condition=condition, then=then, otherwise=otherwise):
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
                 yield from self._walk(then if self._number(condition) else otherwise)
-            case For(init=init, condition=condition, step=step, body=body):
+            case ir.For(init=init, condition=condition, step=step, body=body):
                 outer = self._enter()
                 if init is not None:
                     self._step(init)
-                yield from self._looped(condition or IntConst(1), body, step)
-                self._leave(outer, {init.name} if isinstance(init, Declare) else set())
-            case While(condition=condition, body=body):
+                yield from self._looped(condition or ir.IntConst(1), body, step)
+                self._leave(outer, {init.name} if isinstance(init, ir.Declare) else set())
+            case ir.While(condition=condition, body=body):
                 yield from self._looped(condition, body, None)
             case _:
                 thread = self._thread
@@ -261,7 +245,7 @@ class _KernelPlayer(Player):
                 yield stmt
                 self._step(stmt)
 
-    def _looped(self, condition: Expr, body: Sequence[Stmt], step: Assign | None) -> Iterator[Stmt]:
+    def _looped(self, condition: ir.Expr, body: Sequence[ir.Stmt], step: ir.Assign | None) -> Iterator[ir.Stmt]:
         while self._number(condition):
             self._count()
             try:
@@ -275,27 +259,27 @@ class _KernelPlayer(Player):
 
     # --- what a kernel has and a program has not -----------------------------------------------------------------
 
-    def _step(self, stmt: Stmt) -> None:
+    def _step(self, stmt: ir.Stmt) -> None:
         self._left.discard(id(stmt))
         super()._step(stmt)
 
-    def _assign(self, stmt: Assign) -> None:
+    def _assign(self, stmt: ir.Assign) -> None:
         if stmt.asynchronous and self._manner.backward:
-            assert isinstance(stmt.target, Element)
-            assert isinstance(stmt.value, Element)
+            assert isinstance(stmt.target, ir.Element)
+            assert isinstance(stmt.value, ir.Element)
             self._thread.pending.append((self._cell(stmt.target), self._cell(stmt.value)))
         else:
             super()._assign(stmt)
 
-    def _called(self, call: Call) -> Value:
+    def _called(self, call: ir.Call) -> Value:
         match call:
-            case Call(name=name, arguments=(index,)) if name == OFFSET:
+            case ir.Call(name=name, arguments=(index,)) if name == OFFSET:
                 return converted(self._number(index), LONG)
-            case Call(name=name, arguments=(place, length)) if name == QUOTIENT:
+            case ir.Call(name=name, arguments=(place, length)) if name == QUOTIENT:
                 return self._number(place) // self._number(length)
-            case Call(name=name) if name == ALIGNED:
+            case ir.Call(name=name) if name == ALIGNED:
                 return int(self._manner.aligned)
-            case Call(name=name, arguments=(_, lane)) if name == SHUFFLE:
+            case ir.Call(name=name, arguments=(_, lane)) if name == SHUFFLE:
                 number = self._number(lane)
                 if not 0 <= number < len(self._thread.warp):
                     raise OutsideError(f"lane {number} of a warp hands in nothing")
@@ -303,7 +287,7 @@ class _KernelPlayer(Player):
             case _:
                 return super()._called(call)
 
-    def _place(self, element: Element) -> tuple[dict[Cell, Value], Cell]:
+    def _place(self, element: ir.Element) -> tuple[dict[Cell, Value], Cell]:
         memory, extent, offset = self._memories[element.array]
         place = self._number(element.indices[0])
         part = element.part
@@ -325,33 +309,33 @@ class _KernelPlayer(Player):
             case _:
                 return self._memory, (element.array, (place,))
 
-    def _cell(self, element: Element) -> Cell:
+    def _cell(self, element: ir.Element) -> Cell:
         return self._place(element)[1]
 
-    def _read(self, element: Element) -> Value:
+    def _read(self, element: ir.Element) -> Value:
         memory, cell = self._place(element)
         if memory is self._memory:
             return self._before(cell)
         return memory[cell] if cell in memory else self._terms.of("uninitialised")
 
-    def _write(self, element: Element, value: Value) -> None:
+    def _write(self, element: ir.Element, value: Value) -> None:
         memory, cell = self._place(element)
         memory[cell] = value
 
 
-def _shuffles(stmt: Stmt) -> list[Call]:
+def _shuffles(stmt: ir.Stmt) -> list[ir.Call]:
     return [
         part
-        for expr in expressions_of(stmt)
-        for part in walk_expression(expr)
-        if isinstance(part, Call) and part.name == SHUFFLE
+        for expr in ir.expressions_of(stmt)
+        for part in ir.walk_expression(expr)
+        if isinstance(part, ir.Call) and part.name == SHUFFLE
     ]
 
 
-def _meeting(body: tuple[Stmt, ...]) -> frozenset[int]:
+def _meeting(body: tuple[ir.Stmt, ...]) -> frozenset[int]:
     """Return the statements, by ``id``, in which threads wait for each other."""
     return frozenset(
         id(stmt)
-        for stmt in walk_statements(body)
-        if any(isinstance(one, Barrier) or _shuffles(one) for one in walk_statements((stmt,)))
+        for stmt in ir.walk_statements(body)
+        if any(isinstance(one, ir.Barrier) or _shuffles(one) for one in ir.walk_statements((stmt,)))
     )

@@ -51,18 +51,8 @@ from comprehensive.verification.translation.played_kernel import manners_of, pla
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.facts import program_facts
+from metafork.ir import program as ir
 from metafork.ir.kernel import Kernel
-from metafork.ir.program import (
-    Binary,
-    BlockArray,
-    IntConst,
-    ParameterKind,
-    Phase,
-    Program,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import variables
 from metafork.lowering.lowering import typed_kernel
 
@@ -96,8 +86,8 @@ class Validation(Struct, frozen=True):
 
 
 def validate(
-    source: Program,
-    leaf: Program,
+    source: ir.Program,
+    leaf: ir.Program,
     kernel: Kernel | None = None,
     *,
     shapes: int = SHAPES,
@@ -128,7 +118,7 @@ def validate(
 
 
 def _proved(
-    source: Program, leaf: Program, wanted: int, deadline: float, factors: Collection[int]
+    source: ir.Program, leaf: ir.Program, wanted: int, deadline: float, factors: Collection[int]
 ) -> tuple[tuple[Mapping[str, int], ...], str]:
     """Return the shapes for which isl proves that the leaf's program has the source's dataflow, and why not for more.
 
@@ -170,7 +160,7 @@ def validations(
     """
     deadline = time.monotonic() + seconds
     analyses = Analyses()
-    known: dict[Program, Validation] = {}
+    known: dict[ir.Program, Validation] = {}
     found: dict[tuple[int, int], Validation] = {}
     variants = ((leaf.id, one) for leaf in tree.leaves for one in leaf.variants if not one.values)
     for leaf, variant in variants:
@@ -187,33 +177,33 @@ def _shown(point: Mapping[str, int]) -> str:
     return ", ".join(f"{name}={value}" for name, value in point.items())
 
 
-def _shape_parameters(program: Program) -> list[str]:
+def _shape_parameters(program: ir.Program) -> list[str]:
     """Return the parameters that are fixed: program parameters, and those of thread loops, block arrays and divisors.
 
     A block size that also sizes an array is a data parameter, and multiplies loop variables all the same.
     """
-    wanted = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    wanted = {p.name for p in program.parameters if p.kind is ir.ParameterKind.PROGRAM}
     expressions = [loop.extent for loop in program.grid] + [derived.definition for derived in program.derived]
-    for stmt in walk_statements(program.body):
-        expressions += expressions_of(stmt)
-        if isinstance(stmt, Phase | BlockArray):
-            wanted |= {name for expr in expressions_of(stmt) for name in variables(expr)}
+    for stmt in ir.walk_statements(program.body):
+        expressions += ir.expressions_of(stmt)
+        if isinstance(stmt, ir.Phase | ir.BlockArray):
+            wanted |= {name for expr in ir.expressions_of(stmt) for name in variables(expr)}
     for expr in expressions:
-        for part in walk_expression(expr):
-            if isinstance(part, Binary) and part.op in ("/", "%"):
+        for part in ir.walk_expression(expr):
+            if isinstance(part, ir.Binary) and part.op in ("/", "%"):
                 wanted |= variables(part.right)
     return [p.name for p in program.parameters if p.name in wanted and not p.of_serial_loop]
 
 
-def _factors(program: Program) -> frozenset[int]:
+def _factors(program: ir.Program) -> frozenset[int]:
     """Return the constants by which a program divides, among them those of its tiles."""
     expressions = [loop.extent for loop in program.grid] + [derived.definition for derived in program.derived]
-    expressions += [expr for stmt in walk_statements(program.body) for expr in expressions_of(stmt)]
+    expressions += [expr for stmt in ir.walk_statements(program.body) for expr in ir.expressions_of(stmt)]
     return frozenset(
         part.right.value
         for expr in expressions
-        for part in walk_expression(expr)
-        if isinstance(part, Binary) and part.op in ("/", "%") and isinstance(part.right, IntConst)
+        for part in ir.walk_expression(expr)
+        if isinstance(part, ir.Binary) and part.op in ("/", "%") and isinstance(part.right, ir.IntConst)
     )
 
 
@@ -271,7 +261,7 @@ class _Tested(Struct):
 
 
 def _played(
-    source: Program, leaf: Program, kernel: Kernel | None, wanted: int, deadline: float, factors: Collection[int]
+    source: ir.Program, leaf: ir.Program, kernel: Kernel | None, wanted: int, deadline: float, factors: Collection[int]
 ) -> _Tested:
     """Play the leaf's program and its kernel at so many points.  Raises ``_RefutedError``.
 
@@ -331,14 +321,14 @@ class _RefutedError(Exception):
     """A leaf computes something else; the message names a point and an element."""
 
 
-def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
+def _points(program: ir.Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
     """Yield small points of Start: program parameters from 1 to 4, or to what begins a second tile.
 
     Where there are tiles, every other attempt has sizes of theirs, and every eighth one multiples of the largest.
     """
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
-    blocks = {p.name for p in program.parameters if p.kind is ParameterKind.PROGRAM}
+    blocks = {p.name for p in program.parameters if p.kind is ir.ParameterKind.PROGRAM}
     tiles = _in_tiles(sorted(blocks), factors, LARGEST_PLAYED)
     most = max([4, *(size for shape in tiles for size in shape.values())])
     largest = max((factor for factor in factors if factor <= LARGEST_PLAYED), default=1)
@@ -368,7 +358,7 @@ def _points(program: Program, wanted: int, factors: Collection[int]) -> Iterator
 # --- proved with isl ----------------------------------------------------------------------------------------------
 
 
-def _compared(source: Program, leaf: Program, fixed: Mapping[str, int], deadline: float) -> str | None:
+def _compared(source: ir.Program, leaf: ir.Program, fixed: Mapping[str, int], deadline: float) -> str | None:
     """Return why the leaf is not proved to have the source's dataflow; empty where it is, ``None`` where none runs."""
     import islpy as isl
 

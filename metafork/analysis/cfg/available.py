@@ -27,25 +27,10 @@ from metafork.analysis.cfg.source_cfg import (
     Test,
     successors,
 )
-from metafork.ir.program import (
-    LOGICAL,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    PrivateArray,
-    Var,
-    subexpressions,
-)
+from metafork.ir import program as ir
 from metafork.ir.rewriting import with_operands
 
-Evaluating = Simple | Expr
+Evaluating = Simple | ir.Expr
 """A statement of a block, or the condition of the ``if`` that ends it."""
 
 
@@ -58,7 +43,7 @@ class Site(Struct, frozen=True, eq=False):
     """
 
     path: tuple[int, ...]
-    expr: Expr
+    expr: ir.Expr
     conditional: bool
 
 
@@ -87,9 +72,9 @@ def dominators(cfg: SourceCfg) -> tuple[frozenset[int], ...]:
 def defined_by(stmt: Evaluating) -> str | None:
     """Return the name of the scalar whose value a statement changes."""
     match stmt:
-        case Declare(name=name):
+        case ir.Declare(name=name):
             return name
-        case Assign(target=Var(name=name)):
+        case ir.Assign(target=ir.Var(name=name)):
             return name
         case _:
             return None
@@ -122,57 +107,59 @@ def sites_of(stmt: Evaluating) -> list[Site]:
     return found
 
 
-def with_site_replaced(stmt: Evaluating, site: Site, new: Expr) -> Evaluating:
+def with_site_replaced(stmt: Evaluating, site: Site, new: ir.Expr) -> Evaluating:
     """Return a statement with the expression of one site replaced; equal expressions elsewhere stay."""
     parts = list(_evaluated(stmt))
     parts[site.path[0]] = _replaced(parts[site.path[0]], site.path[1:], new)
     return _with_evaluated(stmt, parts)
 
 
-def _replaced(expr: Expr, path: tuple[int, ...], new: Expr) -> Expr:
+def _replaced(expr: ir.Expr, path: tuple[int, ...], new: ir.Expr) -> ir.Expr:
     if not path:
         return new
-    operands = list(subexpressions(expr))
+    operands = list(ir.subexpressions(expr))
     operands[path[0]] = _replaced(operands[path[0]], path[1:], new)
     return with_operands(expr, operands)
 
 
-def _evaluated(stmt: Evaluating) -> tuple[Expr, ...]:
+def _evaluated(stmt: Evaluating) -> tuple[ir.Expr, ...]:
     match stmt:
-        case Declare(value=value):
+        case ir.Declare(value=value):
             return () if value is None else (value,)
-        case Assign(target=Element(indices=indices), value=value):
+        case ir.Assign(target=ir.Element(indices=indices), value=value):
             return (*indices, value)
-        case Assign(value=value):
+        case ir.Assign(value=value):
             return (value,)
-        case BlockArray() | PrivateArray() | Barrier():
+        case ir.BlockArray() | ir.PrivateArray() | ir.Barrier():
             return ()
         case _:
             return (stmt,)
 
 
-def _with_evaluated(stmt: Evaluating, parts: Sequence[Expr]) -> Evaluating:
+def _with_evaluated(stmt: Evaluating, parts: Sequence[ir.Expr]) -> Evaluating:
     match stmt:
-        case Declare():
+        case ir.Declare():
             return replace(stmt, value=parts[0]) if parts else stmt
-        case Assign(target=Element() as target):
+        case ir.Assign(target=ir.Element() as target):
             return replace(stmt, target=replace(target, indices=tuple(parts[:-1])), value=parts[-1])
-        case Assign():
+        case ir.Assign():
             return replace(stmt, value=parts[0])
-        case BlockArray() | PrivateArray() | Barrier():
+        case ir.BlockArray() | ir.PrivateArray() | ir.Barrier():
             return stmt
         case _:
             return parts[0]
 
 
-def _collect(expr: Expr, path: tuple[int, ...], conditional: bool, found: list[Site]) -> bool:
+def _collect(expr: ir.Expr, path: tuple[int, ...], conditional: bool, found: list[Site]) -> bool:
     """Append the sites of an expression, and say whether it reads scalars only."""
-    if isinstance(expr, IntConst | FloatConst | Var):
+    if isinstance(expr, ir.IntConst | ir.FloatConst | ir.Var):
         return True
     before = len(found)
-    pure = not isinstance(expr, Element)
-    for place, operand in enumerate(subexpressions(expr)):
-        lazy = place > 0 and (isinstance(expr, Conditional) or (isinstance(expr, Binary) and expr.op in LOGICAL))
+    pure = not isinstance(expr, ir.Element)
+    for place, operand in enumerate(ir.subexpressions(expr)):
+        lazy = place > 0 and (
+            isinstance(expr, ir.Conditional) or (isinstance(expr, ir.Binary) and expr.op in ir.LOGICAL)
+        )
         pure = _collect(operand, (*path, place), conditional or lazy, found) and pure
     if pure:
         found.insert(before, Site(path, expr, conditional))

@@ -15,31 +15,8 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import (
-    COMPARISONS,
-    Assign,
-    Barrier,
-    Binary,
-    BlockArray,
-    Break,
-    Cast,
-    Continue,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    Unary,
-    Var,
-    While,
-    walk_expression,
-)
 from metafork.ir.rewriting import (
     assigned_variables,
     declared_here,
@@ -57,11 +34,11 @@ class UniformPath(Struct, frozen=True):
     undefined (divide by zero) where an earlier one has another truth value.
     """
 
-    conditions: tuple[tuple[Expr, bool], ...]
-    program: Program
+    conditions: tuple[tuple[ir.Expr, bool], ...]
+    program: ir.Program
 
 
-def uniform_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
+def uniform_paths(program: ir.Program, limit: int = 8) -> tuple[UniformPath, ...]:
     """Return every combination of outcomes of the program's uniform conditions.
 
     The paths exclude each other and cover every block; some may be impossible (``n < 3`` and ``5 < n``).  With more
@@ -70,7 +47,7 @@ def uniform_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
     return _bounded(program, limit, frozenset())
 
 
-def launch_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
+def launch_paths(program: ir.Program, limit: int = 8) -> tuple[UniformPath, ...]:
     """Return every combination of outcomes of the conditions that all blocks of a launch have alike.
 
     As ``uniform_paths``, but what two different blocks do is on one path.
@@ -78,7 +55,7 @@ def launch_paths(program: Program, limit: int = 8) -> tuple[UniformPath, ...]:
     return _bounded(program, limit, frozenset(loop.var for loop in program.grid))
 
 
-def _bounded(program: Program, limit: int, varying: frozenset[str]) -> tuple[UniformPath, ...]:
+def _bounded(program: ir.Program, limit: int, varying: frozenset[str]) -> tuple[UniformPath, ...]:
     paths: list[UniformPath] = []
     for path in _paths(program, (), varying):
         paths.append(path)
@@ -87,7 +64,9 @@ def _bounded(program: Program, limit: int, varying: frozenset[str]) -> tuple[Uni
     return tuple(paths)
 
 
-def _paths(program: Program, decided: tuple[tuple[Expr, bool], ...], varying: frozenset[str]) -> Iterator[UniformPath]:
+def _paths(
+    program: ir.Program, decided: tuple[tuple[ir.Expr, bool], ...], varying: frozenset[str]
+) -> Iterator[UniformPath]:
     walk = _Walk(program, varying)
     walk.body(program.body, walk.outermost, unconditional=True)
     condition = walk.found
@@ -103,7 +82,7 @@ def _paths(program: Program, decided: tuple[tuple[Expr, bool], ...], varying: fr
         yield from _paths(resolved, (*decided, (condition, outcome)), varying)
 
 
-def _constant(condition: Expr) -> bool | None:
+def _constant(condition: ir.Expr) -> bool | None:
     """Return the outcome of a condition on numbers alone, as functions that are put in line may have."""
     try:
         return integer_value(condition, {}) != 0
@@ -111,13 +90,13 @@ def _constant(condition: Expr) -> bool | None:
         return None
 
 
-def _resolved(program: Program, varying: frozenset[str], condition: Expr, outcome: bool) -> Program:
+def _resolved(program: ir.Program, varying: frozenset[str], condition: ir.Expr, outcome: bool) -> ir.Program:
     walk = _Walk(program, varying, condition, outcome)
     body = walk.body(program.body, walk.outermost, unconditional=True)
     return replace(program, body=body)
 
 
-_Scope = dict[str, Expr | None]
+_Scope = dict[str, ir.Expr | None]
 """Visible names: a uniform scalar with its value at the block's start, anything else with ``None``."""
 
 
@@ -128,9 +107,9 @@ class _Walk:
     """
 
     def __init__(
-        self, program: Program, varying: frozenset[str], condition: Expr | None = None, outcome: bool = True
+        self, program: ir.Program, varying: frozenset[str], condition: ir.Expr | None = None, outcome: bool = True
     ) -> None:
-        self.found: Expr | None = None
+        self.found: ir.Expr | None = None
         self._condition = condition
         self._outcome = outcome
         self._assigned = assigned_variables(program.body)
@@ -139,19 +118,19 @@ class _Walk:
         scalars = [(scalar.name, scalar.type) for scalar in program.parameters]
         scalars += [(scalar.name, scalar.type) for scalar in program.values]
         scalars += [(scalar.name, scalar.type) for scalar in program.derived]
-        self.outermost.update((name, Var(name, type_)) for name, type_ in scalars)
+        self.outermost.update((name, ir.Var(name, type_)) for name, type_ in scalars)
         for loop in program.grid:
-            self.outermost[loop.var] = None if loop.var in varying else Var(loop.var, loop.type)
+            self.outermost[loop.var] = None if loop.var in varying else ir.Var(loop.var, loop.type)
 
-    def body(self, body: tuple[Stmt, ...], scope: _Scope, *, unconditional: bool) -> tuple[Stmt, ...]:
+    def body(self, body: tuple[ir.Stmt, ...], scope: _Scope, *, unconditional: bool) -> tuple[ir.Stmt, ...]:
         """Walk the statements of one C scope."""
         scope = dict(scope)
         visible = {*scope, *declared_here(body)}
-        result: list[Stmt] = []
+        result: list[ir.Stmt] = []
         rest = list(reversed(body))
         while rest:
             stmt = rest.pop()
-            branch = self._selected_branch(stmt, scope, unconditional) if isinstance(stmt, If) else None
+            branch = self._selected_branch(stmt, scope, unconditional) if isinstance(stmt, ir.If) else None
             if branch is None:
                 result.append(self._stmt(stmt, scope, unconditional))
                 continue
@@ -161,36 +140,36 @@ class _Walk:
             rest.extend(reversed(branch))
         return tuple(result)
 
-    def _stmt(self, stmt: Stmt, scope: _Scope, unconditional: bool) -> Stmt:
+    def _stmt(self, stmt: ir.Stmt, scope: _Scope, unconditional: bool) -> ir.Stmt:
         match stmt:
-            case Declare(name=name):
+            case ir.Declare(name=name):
                 scope[name] = None if name in self._assigned else _declared_value(stmt, scope)
                 return stmt
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 return replace(
                     stmt,
                     then=self.body(then, scope, unconditional=False),
                     otherwise=self.body(otherwise, scope, unconditional=False),
                 )
-            case For(init=init, body=inner):
+            case ir.For(init=init, body=inner):
                 inside = dict(scope)
-                if isinstance(init, Declare):
+                if isinstance(init, ir.Declare):
                     inside[init.name] = None if init.name in self._assigned else _declared_value(init, scope)
                 return replace(stmt, body=self.body(inner, inside, unconditional=False))
-            case While(body=inner):
+            case ir.While(body=inner):
                 return replace(stmt, body=self.body(inner, scope, unconditional=False))
-            case Phase(threads=threads, body=inner):
+            case ir.Phase(threads=threads, body=inner):
                 inside = {**scope, **dict.fromkeys((loop.var for loop in threads), None)}
                 return replace(stmt, body=self.body(inner, inside, unconditional=unconditional))
-            case BlockArray(array=array) | PrivateArray(array=array):
+            case ir.BlockArray(array=array) | ir.PrivateArray(array=array):
                 scope[array.name] = None
                 return stmt
-            case Assign() | Break() | Continue() | Barrier():
+            case ir.Assign() | ir.Break() | ir.Continue() | ir.Barrier():
                 return stmt
             case _:
                 assert_never(stmt)
 
-    def _selected_branch(self, stmt: If, scope: _Scope, unconditional: bool) -> tuple[Stmt, ...] | None:
+    def _selected_branch(self, stmt: ir.If, scope: _Scope, unconditional: bool) -> tuple[ir.Stmt, ...] | None:
         """Return the branch that the outcome selects, where this ``if`` is on the condition; note a new condition."""
         value = _uniform_value(stmt.condition, scope)
         if value is None:
@@ -205,18 +184,18 @@ class _Walk:
         return None
 
 
-def _declared_value(stmt: Declare, scope: _Scope) -> Expr | None:
+def _declared_value(stmt: ir.Declare, scope: _Scope) -> ir.Expr | None:
     value = None if stmt.value is None else _uniform_value(stmt.value, scope)
     if value is None or value.type == stmt.type:
         return value
-    return Cast(stmt.type, value)
+    return ir.Cast(stmt.type, value)
 
 
-def _uniform_value(expr: Expr, scope: _Scope) -> Expr | None:
+def _uniform_value(expr: ir.Expr, scope: _Scope) -> ir.Expr | None:
     """Return the expression in terms of what is known at the block's start; ``None`` where it is not uniform."""
-    if any(isinstance(part, Element) for part in walk_expression(expr)):
+    if any(isinstance(part, ir.Element) for part in ir.walk_expression(expr)):
         return None
-    values: dict[str, Expr] = {}
+    values: dict[str, ir.Expr] = {}
     for name in variables(expr):
         value = scope.get(name)
         if value is None:
@@ -225,7 +204,7 @@ def _uniform_value(expr: Expr, scope: _Scope) -> Expr | None:
     return substitute(expr, values)
 
 
-def atom_of(condition: Expr) -> tuple[Expr, bool]:
+def atom_of(condition: ir.Expr) -> tuple[ir.Expr, bool]:
     """Return a condition and a truth value such that ``condition`` is true exactly when the former has the latter.
 
     ``!c``, ``c == 0`` and ``c != 0`` lose their comparison, and integer orders become ``<``, so that conditions that
@@ -233,15 +212,17 @@ def atom_of(condition: Expr) -> tuple[Expr, bool]:
     ``==`` and ``!=`` one holds always.
     """
     match condition:
-        case Unary(op="!", operand=operand):
+        case ir.Unary(op="!", operand=operand):
             atom, truth = atom_of(operand)
             return atom, not truth
-        case Binary(op="==" | "!=" as op, left=left, right=IntConst(value=0)) if left.type.integer:
+        case ir.Binary(op="==" | "!=" as op, left=left, right=ir.IntConst(value=0)) if left.type.integer:
             atom, truth = atom_of(left)
             return atom, truth == (op == "!=")
-        case Binary(op="!="):
+        case ir.Binary(op="!="):
             return replace(condition, op="=="), False
-        case Binary(op=op, left=left, right=right) if op in COMPARISONS and left.type.integer and right.type.integer:
+        case ir.Binary(op=op, left=left, right=right) if (
+            op in ir.COMPARISONS and left.type.integer and right.type.integer
+        ):
             match op:
                 case ">":
                     return replace(condition, op="<", left=right, right=left), True
@@ -255,16 +236,16 @@ def atom_of(condition: Expr) -> tuple[Expr, bool]:
             return condition, True
 
 
-def may_be_undefined(expr: Expr) -> bool:
+def may_be_undefined(expr: ir.Expr) -> bool:
     """Say whether evaluating an expression where the program does not may divide by zero or shift too far."""
-    for part in walk_expression(expr):
+    for part in ir.walk_expression(expr):
         match part:
-            case Binary(op="/" | "%", left=left, right=right) if left.type.integer and right.type.integer:
+            case ir.Binary(op="/" | "%", left=left, right=right) if left.type.integer and right.type.integer:
                 # -1 is out too: the least integer divided by it overflows.
-                if not (isinstance(right, IntConst) and right.value > 0):
+                if not (isinstance(right, ir.IntConst) and right.value > 0):
                     return True
-            case Binary(op="<<" | ">>", right=right):
-                if not (isinstance(right, IntConst) and 0 <= right.value < 8 * part.type.size):
+            case ir.Binary(op="<<" | ">>", right=right):
+                if not (isinstance(right, ir.IntConst) and 0 <= right.value < 8 * part.type.size):
                     return True
             case _:
                 pass

@@ -18,24 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.cfg.paths import UniformPath, launch_paths, uniform_paths
+from metafork.ir import program as ir
 from metafork.ir.messages.source import Span
-from metafork.ir.program import (
-    Assign,
-    Barrier,
-    BlockArray,
-    Break,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    MetaFor,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    While,
-)
 
 __all__ = [
     "BasicBlock",
@@ -57,7 +41,7 @@ __all__ = [
     "uniform_paths",
 ]
 
-Simple = Declare | Assign | BlockArray | PrivateArray | Barrier
+Simple = ir.Declare | ir.Assign | ir.BlockArray | ir.PrivateArray | ir.Barrier
 """The statements that stand inside basic blocks."""
 
 
@@ -83,7 +67,7 @@ class Leave(Struct, frozen=True):
 class Select(Struct, frozen=True):
     """``if (condition)``; a missing branch goes straight to ``merge``."""
 
-    condition: Expr
+    condition: ir.Expr
     then: int
     otherwise: int
     merge: int
@@ -113,7 +97,7 @@ class Test(Struct, frozen=True):
 
     __test__ = False  # not a test case, whatever pytest thinks of the name
 
-    condition: Expr | None
+    condition: ir.Expr | None
     body: int
     merge: int
 
@@ -121,7 +105,7 @@ class Test(Struct, frozen=True):
 class EnterThreads(Struct, frozen=True):
     """Enter the thread loops of a phase: each thread runs ``body`` once, then all go on at ``merge``."""
 
-    threads: tuple[MetaFor, ...]
+    threads: tuple[ir.MetaFor, ...]
     body: int
     merge: int
     span: Span
@@ -146,9 +130,9 @@ class SourceCfg(Struct, frozen=True):
     """Basic blocks, by number; block 0 is the entry.  ``outline`` is the program with an empty body."""
 
     blocks: tuple[BasicBlock, ...]
-    outline: Program
+    outline: ir.Program
 
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         """Give the program back."""
         return replace(self.outline, body=tuple(self._body(0, None)))
 
@@ -164,7 +148,7 @@ class SourceCfg(Struct, frozen=True):
         """Return the CFG with one block replaced."""
         return replace(self, blocks=(*self.blocks[:number], block, *self.blocks[number + 1 :]))
 
-    def _body(self, number: int | None, stop: int | None) -> Iterator[Stmt]:
+    def _body(self, number: int | None, stop: int | None) -> Iterator[ir.Stmt]:
         """Yield the statements from a block up to, not including, the block ``stop``."""
         while number is not None and number != stop:
             block = self.blocks[number]
@@ -175,10 +159,10 @@ class SourceCfg(Struct, frozen=True):
                     # A jump that ends a body leads to its ``stop``; there is no other.
                     return
                 case Leave(word=word, following=following, span=span):
-                    yield Break(span) if word == "break" else Continue(span)
+                    yield ir.Break(span) if word == "break" else ir.Continue(span)
                     number = following
                 case Select(condition=condition, then=then, otherwise=otherwise, merge=merge, span=span):
-                    yield If(condition, tuple(self._body(then, merge)), tuple(self._body(otherwise, merge)), span)
+                    yield ir.If(condition, tuple(self._body(then, merge)), tuple(self._body(otherwise, merge)), span)
                     number = merge
                 case EnterFor(merge=merge):
                     yield self._for(terminator)
@@ -186,10 +170,10 @@ class SourceCfg(Struct, frozen=True):
                 case EnterWhile(header=header, merge=merge, span=span):
                     test = self._test(header)
                     assert test.condition is not None
-                    yield While(test.condition, tuple(self._body(test.body, header)), span)
+                    yield ir.While(test.condition, tuple(self._body(test.body, header)), span)
                     number = merge
                 case EnterThreads(threads=threads, body=body, merge=merge, span=span):
-                    yield Phase(threads, tuple(self._body(body, merge)), span)
+                    yield ir.Phase(threads, tuple(self._body(body, merge)), span)
                     number = merge
                 case _:
                     assert_never(terminator)
@@ -199,14 +183,14 @@ class SourceCfg(Struct, frozen=True):
         assert isinstance(test, Test)
         return test
 
-    def _for(self, loop: EnterFor) -> For:
+    def _for(self, loop: EnterFor) -> ir.For:
         test = self._test(loop.header)
         first, last = self.blocks[loop.init].statements, self.blocks[loop.step].statements
         init = first[0] if first else None
         step = last[0] if last else None
-        assert init is None or isinstance(init, Declare | Assign)
-        assert step is None or isinstance(step, Assign)
-        return For(init, test.condition, step, tuple(self._body(test.body, loop.step)), loop.span)
+        assert init is None or isinstance(init, ir.Declare | ir.Assign)
+        assert step is None or isinstance(step, ir.Assign)
+        return ir.For(init, test.condition, step, tuple(self._body(test.body, loop.step)), loop.span)
 
 
 def successors(terminator: Terminator) -> tuple[int, ...]:
@@ -230,7 +214,7 @@ def successors(terminator: Terminator) -> tuple[int, ...]:
             assert_never(terminator)
 
 
-def build(program: Program) -> SourceCfg:
+def build(program: ir.Program) -> SourceCfg:
     """Return the source CFG of a program."""
     return _Builder(program).cfg()
 
@@ -243,7 +227,7 @@ class _Loop(Struct, frozen=True):
 
 
 class _Builder:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: ir.Program) -> None:
         self._program = program
         self._blocks: list[BasicBlock | None] = []
         self._scopes = 0
@@ -264,20 +248,20 @@ class _Builder:
         return (*scope, self._scopes)
 
     def _body(
-        self, body: tuple[Stmt, ...], number: int, after: int | None, scope: tuple[int, ...], loop: _Loop | None
+        self, body: tuple[ir.Stmt, ...], number: int, after: int | None, scope: tuple[int, ...], loop: _Loop | None
     ) -> None:
         """Fill block ``number`` and new ones with a body; at its end control goes to ``after``."""
         statements: list[Simple] = []
         for position, stmt in enumerate(body):
             match stmt:
-                case Declare() | Assign() | BlockArray() | PrivateArray() | Barrier():
+                case ir.Declare() | ir.Assign() | ir.BlockArray() | ir.PrivateArray() | ir.Barrier():
                     statements.append(stmt)
                     continue
-                case Break(span=span) | Continue(span=span):
+                case ir.Break(span=span) | ir.Continue(span=span):
                     if loop is None:
                         raise ValueError("break or continue outside a serial loop")
                     following = self._new() if position + 1 < len(body) else None
-                    if isinstance(stmt, Break):
+                    if isinstance(stmt, ir.Break):
                         leave = Leave("break", loop.merge, following, span)
                     else:
                         leave = Leave("continue", loop.again, following, span)
@@ -286,7 +270,7 @@ class _Builder:
                         return
                     number, statements = following, []
                     continue
-                case If() | For() | While() | Phase():
+                case ir.If() | ir.For() | ir.While() | ir.Phase():
                     merge = self._new()
                     terminator = self._construct(stmt, merge, scope, loop)
                     self._blocks[number] = BasicBlock(tuple(statements), terminator, scope)
@@ -297,10 +281,10 @@ class _Builder:
         self._blocks[number] = BasicBlock(tuple(statements), end, scope)
 
     def _construct(
-        self, stmt: If | For | While | Phase, merge: int, scope: tuple[int, ...], loop: _Loop | None
+        self, stmt: ir.If | ir.For | ir.While | ir.Phase, merge: int, scope: tuple[int, ...], loop: _Loop | None
     ) -> Terminator:
         match stmt:
-            case If(condition=condition, then=then, otherwise=otherwise, span=span):
+            case ir.If(condition=condition, then=then, otherwise=otherwise, span=span):
                 ends = []
                 for branch in (then, otherwise):
                     if branch:
@@ -309,7 +293,7 @@ class _Builder:
                     else:
                         ends.append(merge)
                 return Select(condition, ends[0], ends[1], merge, span)
-            case For(init=init, condition=clause, step=step, body=body, span=span):
+            case ir.For(init=init, condition=clause, step=step, body=body, span=span):
                 first, header, inside, again = self._new(), self._new(), self._new(), self._new()
                 around = self._inner(scope)
                 self._blocks[first] = BasicBlock(() if init is None else (init,), Jump(header), around)
@@ -317,13 +301,13 @@ class _Builder:
                 self._blocks[again] = BasicBlock(() if step is None else (step,), Jump(header), around)
                 self._body(body, inside, again, self._inner(around), _Loop(merge, again))
                 return EnterFor(first, header, again, merge, span)
-            case While(condition=condition, body=body, span=span):
+            case ir.While(condition=condition, body=body, span=span):
                 header, inside = self._new(), self._new()
                 around = self._inner(scope)
                 self._blocks[header] = BasicBlock((), Test(condition, inside, merge), around)
                 self._body(body, inside, header, around, _Loop(merge, header))
                 return EnterWhile(header, merge, span)
-            case Phase(threads=threads, body=body, span=span):
+            case ir.Phase(threads=threads, body=body, span=span):
                 inside = self._new()
                 self._body(body, inside, merge, self._inner(scope), None)
                 return EnterThreads(threads, inside, merge, span)

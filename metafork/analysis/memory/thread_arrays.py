@@ -13,25 +13,8 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from metafork.analysis.counted_loops import counted_loop
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Declare,
-    Element,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Phase,
-    PrivateArray,
-    Program,
-    Stmt,
-    While,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import arrays_read, assigned_variables, private_arrays, variables
 
 MOST_REGISTERS = 64
@@ -43,9 +26,9 @@ MOST_COPIES = 256
 class ThreadArray(Struct, frozen=True):
     """An array of a thread.  ``reason`` says why it has no registers, empty where it has; ``fault`` is the access."""
 
-    array: Array
+    array: ir.Array
     reason: str = ""
-    fault: Element | None = None
+    fault: ir.Element | None = None
 
     @property
     def in_registers(self) -> bool:
@@ -60,7 +43,7 @@ class ThreadArrays(Struct, frozen=True):
     unrolled: frozenset[int]
 
 
-def thread_arrays(program: Program) -> ThreadArrays:
+def thread_arrays(program: ir.Program) -> ThreadArrays:
     """Return where the arrays of the threads stand, and which loops are to be unrolled for them."""
     names = private_arrays(program.body)
     if not names:
@@ -68,21 +51,21 @@ def thread_arrays(program: Program) -> ThreadArrays:
     search = _Search(names, assigned_outside_heads(program.body))
     search.body(program.body, {}, 1)
     arrays: dict[str, ThreadArray] = {}
-    for stmt in walk_statements(program.body):
-        if isinstance(stmt, PrivateArray):
+    for stmt in ir.walk_statements(program.body):
+        if isinstance(stmt, ir.PrivateArray):
             arrays[stmt.array.name] = search.judged(stmt.array)
     kept = [name for name, array in arrays.items() if array.in_registers]
     return ThreadArrays(arrays, frozenset(loop for name in kept for loop in search.loops.get(name, ())))
 
 
-def assigned_outside_heads(body: tuple[Stmt, ...]) -> frozenset[str]:
+def assigned_outside_heads(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     """Return the scalars that are assigned otherwise than by the step of the loop that declares them."""
     steps = {
         id(stmt.step)
-        for stmt in walk_statements(body)
-        if isinstance(stmt, For) and isinstance(stmt.init, Declare) and stmt.step is not None
+        for stmt in ir.walk_statements(body)
+        if isinstance(stmt, ir.For) and isinstance(stmt.init, ir.Declare) and stmt.step is not None
     }
-    others = tuple(stmt for stmt in walk_statements(body) if isinstance(stmt, Assign) and id(stmt) not in steps)
+    others = tuple(stmt for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Assign) and id(stmt) not in steps)
     return assigned_variables(others)
 
 
@@ -95,10 +78,10 @@ class _Search(Struct):
 
     names: frozenset[str]
     assigned: frozenset[str]
-    unknown: dict[str, Element] = field(default_factory=dict)
+    unknown: dict[str, ir.Element] = field(default_factory=dict)
     loops: dict[str, set[int]] = field(default_factory=dict)
 
-    def judged(self, array: Array) -> ThreadArray:
+    def judged(self, array: ir.Array) -> ThreadArray:
         registers = math.prod(_number(extent) for extent in array.extents) * max(1, array.element.size // 4)
         access = self.unknown.get(array.name)
         if access is not None:
@@ -107,35 +90,35 @@ class _Search(Struct):
             return ThreadArray(array, f"its elements would take {registers} registers, {MOST_REGISTERS} are the most")
         return ThreadArray(array)
 
-    def body(self, body: tuple[Stmt, ...], known: _Known, copies: int) -> None:
+    def body(self, body: tuple[ir.Stmt, ...], known: _Known, copies: int) -> None:
         known = dict(known)
         for stmt in body:
             self._statement(stmt, known, copies)
 
-    def _statement(self, stmt: Stmt, known: _Known, copies: int) -> None:
-        if not isinstance(stmt, For):
-            self._accesses(expressions_of(stmt), known)
+    def _statement(self, stmt: ir.Stmt, known: _Known, copies: int) -> None:
+        if not isinstance(stmt, ir.For):
+            self._accesses(ir.expressions_of(stmt), known)
         match stmt:
-            case Declare(name=name, value=value):
+            case ir.Declare(name=name, value=value):
                 known.pop(name, None)
                 needed = None if value is None or name in self.assigned else self._number_of(value, known)
                 if needed is not None:
                     known[name] = needed
-            case If(then=then, otherwise=otherwise):
+            case ir.If(then=then, otherwise=otherwise):
                 self.body(then, known, copies)
                 self.body(otherwise, known, copies)
-            case For():
+            case ir.For():
                 self._for(stmt, known, copies)
-            case While(body=inner) | Phase(body=inner):
+            case ir.While(body=inner) | ir.Phase(body=inner):
                 self.body(inner, known, copies)
             case _:
                 pass
 
-    def _for(self, loop: For, outer: _Known, copies: int) -> None:
+    def _for(self, loop: ir.For, outer: _Known, copies: int) -> None:
         known = dict(outer)
         if loop.init is not None:
             self._statement(loop.init, known, copies)
-        if isinstance(loop.init, Declare):
+        if isinstance(loop.init, ir.Declare):
             known.pop(loop.init.name, None)
             trips = self._trips(loop, outer)
             if trips is not None and trips[0] * copies <= MOST_COPIES:
@@ -143,14 +126,14 @@ class _Search(Struct):
                 known[loop.init.name] = trips[1] | {id(loop)}
         parts = [part for part in (loop.condition, loop.step) if part is not None]
         for part in parts:
-            self._accesses(expressions_of(part) if isinstance(part, Assign) else (part,), known)
+            self._accesses(ir.expressions_of(part) if isinstance(part, ir.Assign) else (part,), known)
         self.body(loop.body, known, copies)
 
-    def _trips(self, loop: For, known: _Known) -> tuple[int, frozenset[int]] | None:
+    def _trips(self, loop: ir.For, known: _Known) -> tuple[int, frozenset[int]] | None:
         """Return how often a loop runs at most, and which loops around it must be unrolled for that to be known."""
         view = counted_loop(loop)
         limit = None if view is None else view.only_limit()
-        if view is None or limit is None or not isinstance(view.step, IntConst) or view.step.value < 1:
+        if view is None or limit is None or not isinstance(view.step, ir.IntConst) or view.step.value < 1:
             return None
         if view.variable.name in self.assigned or limit[0] not in (("<", "<=") if not view.down else (">", ">=")):
             return None
@@ -163,7 +146,7 @@ class _Search(Struct):
             return 1, needed[0] | needed[1]  # as the loops around it say; they are few
         return max(1, -(-span // view.step.value)), needed[0] | needed[1]
 
-    def _number_of(self, expr: Expr, known: _Known) -> frozenset[int] | None:
+    def _number_of(self, expr: ir.Expr, known: _Known) -> frozenset[int] | None:
         """Return the loops after whose unrolling an expression is a number, ``None`` where it is none."""
         if arrays_read(expr) or not expr.type.integer:
             return None
@@ -172,7 +155,7 @@ class _Search(Struct):
             return None
         return frozenset().union(*(one for one in loops if one is not None))
 
-    def _accesses(self, expressions: tuple[Expr, ...], known: _Known) -> None:
+    def _accesses(self, expressions: tuple[ir.Expr, ...], known: _Known) -> None:
         for part in _elements(expressions):
             if part.array not in self.names:
                 continue
@@ -184,13 +167,13 @@ class _Search(Struct):
                     self.loops.setdefault(part.array, set()).update(needed)
 
 
-def _elements(expressions: tuple[Expr, ...]) -> Iterator[Element]:
+def _elements(expressions: tuple[ir.Expr, ...]) -> Iterator[ir.Element]:
     for expr in expressions:
-        for part in walk_expression(expr):
-            if isinstance(part, Element):
+        for part in ir.walk_expression(expr):
+            if isinstance(part, ir.Element):
                 yield part
 
 
-def _number(extent: Expr) -> int:
-    assert isinstance(extent, IntConst)
+def _number(extent: ir.Expr) -> int:
+    assert isinstance(extent, ir.IntConst)
     return extent.value

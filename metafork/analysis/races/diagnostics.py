@@ -21,19 +21,9 @@ from metafork.analysis.races.race_help import RaceHelp
 from metafork.analysis.races.races import Race, race_report
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
-from metafork.ir.program import (
-    Declare,
-    Element,
-    Expr,
-    IntConst,
-    Phase,
-    Program,
-    binary,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.printing.expressions import Spelling, as_written, expression
@@ -84,7 +74,7 @@ def check_races(
     return tuple(found)
 
 
-def _computed(program: Program, function: Function) -> set[str]:
+def _computed(program: ir.Program, function: Function) -> set[str]:
     """Return the parameters that are variables of a function, computed in a way that is not known."""
     given = {one.name for one in function.values}
     body = range(function.body.start, function.body.end)
@@ -92,13 +82,13 @@ def _computed(program: Program, function: Function) -> set[str]:
     return {one.name for one in own if one.name not in given}
 
 
-def _scratch(race: Race, program: Program, function: Function) -> str:
+def _scratch(race: Race, program: ir.Program, function: Function) -> str:
     """Return the way out where all iterations use the same few elements of an array of the function's own."""
     array = next((one for one in program.arrays if one.name == race.first.array), None)
     if array is None:
         return ""  # one of the block's own
     own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
-    if not own or not all(isinstance(extent, IntConst) for extent in array.extents):
+    if not own or not all(isinstance(extent, ir.IntConst) for extent in array.extents):
         return ""
     for access in (race.first, race.second):
         alike = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
@@ -175,7 +165,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _iteration(
-    access: Reference, values: Mapping[str, int], parameters: Mapping[str, int], program: Program, words: Set[str]
+    access: Reference, values: Mapping[str, int], parameters: Mapping[str, int], program: ir.Program, words: Set[str]
 ) -> str:
     """Return the iteration of an access by the variables that the text has.
 
@@ -187,9 +177,9 @@ def _iteration(
     told = {name for name in single if name in made or _MADE.fullmatch(name)}
     known = {**parameters, **values}
     shown = {name: value for name, value in values.items() if name not in serial}
-    for body in (program.body, *(stmt.body for stmt in walk_statements(program.body) if isinstance(stmt, Phase))):
+    for body in (program.body, *(stmt.body for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase))):
         for stmt in body:
-            if not isinstance(stmt, Declare):
+            if not isinstance(stmt, ir.Declare):
                 break
             # The front end cuts a loop over `i` into `i_block` and `i_thread`.
             whole = _NUMBERED.sub(r"\1", stmt.name)
@@ -204,9 +194,9 @@ def _iteration(
 
 
 def _certain(
-    race: Race, program: Program, source_name: str, words: Set[str], tried: Assertions, advice: RaceHelp
+    race: Race, program: ir.Program, source_name: str, words: Set[str], tried: Assertions, advice: RaceHelp
 ) -> Diagnostic:
-    place = replace(race.first.element, indices=tuple(IntConst(index) for index in race.element))
+    place = replace(race.first.element, indices=tuple(ir.IntConst(index) for index in race.element))
     element = expression(place, as_written(program))
     numbers = _numbers(program, race.parameters)
     iterations = [
@@ -231,19 +221,19 @@ def _certain(
     )
 
 
-def _numbers(program: Program, values: Mapping[str, int]) -> str:
+def _numbers(program: ir.Program, values: Mapping[str, int]) -> str:
     """Return which parameters an example has."""
     numbers = [f"{one.name} = {values[one.name]}" for one in program.parameters if one.name in values]
     return f", with {_listed(numbers)}" if numbers else ""
 
 
-def _beyond(one: Overrun, program: Program, source_name: str, words: Set[str]) -> Diagnostic:
+def _beyond(one: Overrun, program: ir.Program, source_name: str, words: Set[str]) -> Diagnostic:
     access, spelling = one.access, as_written(program)
-    place = replace(access.element, indices=tuple(IntConst(index) for index in one.element))
+    place = replace(access.element, indices=tuple(ir.IntConst(index) for index in one.element))
     axis = next(k for k, index in enumerate(one.element) if not 0 <= index < one.extents[k])
     array = next(array for array in program.arrays if array.name == access.array)
     before, index = one.element[axis] < 0, access.element.indices[axis]
-    check = binary(">=", index, IntConst(0)) if before else binary("<", index, array.extents[axis])
+    check = ir.binary(">=", index, ir.IntConst(0)) if before else ir.binary("<", index, array.extents[axis])
     iteration = _iteration(access, one.iteration, one.parameters, program, words)
     count = " x ".join(map(str, one.extents))
     return Diagnostic(
@@ -269,7 +259,7 @@ def _alike(race: Race, advice: RaceHelp) -> str:
     return f" All iterations of the {what} over {_listed(loops)} touch the same element, and run at the same time."
 
 
-def _with_assertion(usual: str, conditions: Sequence[Expr], program: Program) -> str:
+def _with_assertion(usual: str, conditions: Sequence[ir.Expr], program: ir.Program) -> str:
     """Return a help; where a condition on parameters is a better one, how to say that it holds."""
     if not conditions:
         return usual
@@ -279,7 +269,7 @@ def _with_assertion(usual: str, conditions: Sequence[Expr], program: Program) ->
 
 
 def _open(
-    pair: Unproved, program: Program, source_name: str, severity: Severity, tried: Assertions, advice: RaceHelp
+    pair: Unproved, program: ir.Program, source_name: str, severity: Severity, tried: Assertions, advice: RaceHelp
 ) -> Diagnostic:
     array = pair.first.array
     apart = pair.second.element.span != pair.first.element.span
@@ -324,4 +314,4 @@ def _unknown_indices(access: Reference, spelling: Spelling) -> Iterator[tuple[st
     element = access.element
     for code, value in zip(element.indices, access.indices, strict=True):
         if value is None:
-            yield expression(code, spelling), any(isinstance(part, Element) for part in walk_expression(code))
+            yield expression(code, spelling), any(isinstance(part, ir.Element) for part in ir.walk_expression(code))

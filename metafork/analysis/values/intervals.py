@@ -8,23 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.program import (
-    COMPARISONS,
-    LOGICAL,
-    Assign,
-    Binary,
-    Cast,
-    Conditional,
-    Declare,
-    Expr,
-    IntConst,
-    Stmt,
-    Unary,
-    Var,
-    binary,
-    walk_statements,
-)
 
 Interval = tuple[int | None, int | None]
 """The least and the greatest value; ``None`` where there is no bound."""
@@ -34,7 +19,7 @@ MOST_ROUNDS = 20
 
 
 def loop_intervals(
-    body: Sequence[Stmt], start: Mapping[str, Interval], outside: Callable[[Expr], Interval]
+    body: Sequence[ir.Stmt], start: Mapping[str, Interval], outside: Callable[[ir.Expr], Interval]
 ) -> Mapping[str, Interval]:
     """Return bounds of the scalars of ``start``, which have those bounds at first, for any run of ``body``.
 
@@ -44,7 +29,7 @@ def loop_intervals(
     local = {name for name, _, _ in changes} - start.keys()
     known: dict[str, Interval] = dict(start)
 
-    def bounds(expr: Expr) -> Interval | None:
+    def bounds(expr: ir.Expr) -> Interval | None:
         return _bounds(expr, known, local, outside)
 
     for _ in range(MOST_ROUNDS):
@@ -60,36 +45,36 @@ def loop_intervals(
     return dict.fromkeys(start, UNBOUNDED)
 
 
-def stored_interval(value: Expr, type_: ScalarType, outside: Callable[[Expr], Interval]) -> Interval:
+def stored_interval(value: ir.Expr, type_: ScalarType, outside: Callable[[ir.Expr], Interval]) -> Interval:
     """Return bounds of what a scalar of some integer type has after an expression was assigned to it."""
     found = _bounds(value, {}, set(), outside)
     assert found is not None  # nothing is local
     return _stored(found, value.type, type_)
 
 
-def never_grows(name: str, body: Sequence[Stmt]) -> bool:
+def never_grows(name: str, body: Sequence[ir.Stmt]) -> bool:
     """Say whether no assignment in a body makes a scalar, which never is negative there, larger."""
     return all(_no_more(name, type_, value) for changed, type_, value in _changes(body) if changed == name)
 
 
-def _no_more(name: str, type_: ScalarType, value: Expr) -> bool:
+def _no_more(name: str, type_: ScalarType, value: ir.Expr) -> bool:
     match value:
-        case Binary(op=("/" | ">>") as op, left=Var(name=left), right=IntConst(value=number)):
+        case ir.Binary(op=("/" | ">>") as op, left=ir.Var(name=left), right=ir.IntConst(value=number)):
             return left == name and number >= (0 if op == ">>" else 1) and type_.holds(value.type)
-        case Binary(op="-", left=Var(name=left), right=IntConst(value=number)):
+        case ir.Binary(op="-", left=ir.Var(name=left), right=ir.IntConst(value=number)):
             return left == name and number >= 0 and type_.signed and type_.holds(value.type)
         case _:
             return False
 
 
-def _changes(body: Sequence[Stmt]) -> list[tuple[str, ScalarType, Expr]]:
-    found: list[tuple[str, ScalarType, Expr]] = []
-    for stmt in walk_statements(tuple(body)):
+def _changes(body: Sequence[ir.Stmt]) -> list[tuple[str, ScalarType, ir.Expr]]:
+    found: list[tuple[str, ScalarType, ir.Expr]] = []
+    for stmt in ir.walk_statements(tuple(body)):
         match stmt:
-            case Declare(name=name, type=type_, value=value) if value is not None and type_.integer:
+            case ir.Declare(name=name, type=type_, value=value) if value is not None and type_.integer:
                 found.append((name, type_, value))
-            case Assign(target=Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
-                found.append((name, type_, binary(op, target, value) if op else value))
+            case ir.Assign(target=ir.Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
+                found.append((name, type_, ir.binary(op, target, value) if op else value))
             case _:
                 pass
     return found
@@ -116,33 +101,33 @@ def _stored(found: Interval, given: ScalarType, type_: ScalarType) -> Interval:
 
 
 def _bounds(
-    expr: Expr, known: Mapping[str, Interval], local: set[str], outside: Callable[[Expr], Interval]
+    expr: ir.Expr, known: Mapping[str, Interval], local: set[str], outside: Callable[[ir.Expr], Interval]
 ) -> Interval | None:
     """Return bounds of an expression; ``None`` where it reads a local that has no value yet."""
 
-    def inner(part: Expr, type_: ScalarType | None = None) -> Interval | None:
+    def inner(part: ir.Expr, type_: ScalarType | None = None) -> Interval | None:
         found = _bounds(part, known, local, outside)
         return found if found is None or type_ is None else _stored(found, part.type, type_)
 
     match expr:
-        case IntConst(value=number):
+        case ir.IntConst(value=number):
             return number, number
-        case Var(name=name):
+        case ir.Var(name=name):
             if name in known:
                 return known[name]
             return None if name in local else outside(expr)
-        case Cast(type=type_, operand=operand) if type_.integer and operand.type.integer:
+        case ir.Cast(type=type_, operand=operand) if type_.integer and operand.type.integer:
             return inner(operand, type_)
-        case Unary(op="!"):
+        case ir.Unary(op="!"):
             return 0, 1
-        case Binary(op=op) if op in COMPARISONS or op in LOGICAL:
+        case ir.Binary(op=op) if op in ir.COMPARISONS or op in ir.LOGICAL:
             return 0, 1
-        case Conditional(then=then, otherwise=otherwise) if expr.type.integer:
+        case ir.Conditional(then=then, otherwise=otherwise) if expr.type.integer:
             one, other = inner(then, expr.type), inner(otherwise, expr.type)
             if one is None or other is None:
                 return one or other
             return _least(one[0], other[0]), _greatest(one[1], other[1])
-        case Binary(op=op, left=left, right=right) if expr.type.integer:
+        case ir.Binary(op=op, left=left, right=right) if expr.type.integer:
             shift = op in ("<<", ">>")
             one, other = inner(left, expr.type), inner(right, None if shift else expr.type)
             if one is None or other is None:

@@ -22,19 +22,8 @@ from msgspec import Struct
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
 from metafork.analysis.values.ranges import ValueRanges, ordinary
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    Var,
-)
 
 T = TypeVar("T")
 
@@ -81,7 +70,7 @@ def fresh_name(kind: DerivedKind, operands: Iterable[Polynomial]) -> str:
 class ValuesBeyond(Protocol):
     """Gives values that are no polynomials in parameters and loop symbols symbols of their own."""
 
-    def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
+    def value(self, scope: Scope, expr: ir.Expr) -> Polynomial | None:
         """Return the value of an expression whose operands are known, ``None`` where it cannot."""
         ...
 
@@ -118,7 +107,7 @@ class Scope:
         self.beyond: ValuesBeyond | None = None
         self.evaluated = True
         """Whether what is read now is evaluated for certain where it is used: not the right side of an ``||``."""
-        self.kept: dict[tuple[int, ScalarType], tuple[Expr, bool]] | None = None
+        self.kept: dict[tuple[int, ScalarType], tuple[ir.Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
         self.known: dict[str, Extremum | AtMost | Wrap] = {}
         """What is known of scalars without a polynomial: bounds, or some polynomials of which they are one."""
@@ -152,19 +141,19 @@ class Scope:
         else:
             self.known.pop(name, None)
 
-    def polynomial(self, expr: Expr) -> Polynomial | None:
+    def polynomial(self, expr: ir.Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
         return self._or_nothing(self._value, expr)
 
-    def converted(self, expr: Expr, type_: ScalarType) -> Polynomial | None:
+    def converted(self, expr: ir.Expr, type_: ScalarType) -> Polynomial | None:
         """Return the value of an expression converted to an integer type, ``None`` where that may change it."""
         return self._or_nothing(self._converted, expr, type_)
 
-    def compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
+    def compared(self, left: ir.Expr, right: ir.Expr) -> tuple[Polynomial, Polynomial] | None:
         """Return both sides of a comparison as C compares them, ``None`` where they are no polynomials then."""
         return self._or_nothing(self._compared, left, right)
 
-    def congruent(self, expr: Expr) -> Polynomial | None:
+    def congruent(self, expr: ir.Expr) -> Polynomial | None:
         """Return a polynomial that is congruent to the expression modulo the size of its unsigned type.
 
         It equals an expression of signed type.  Symbols may have any values here.
@@ -173,12 +162,12 @@ class Scope:
         if type_.signed:
             return self.polynomial(expr)
         match expr:
-            case Unary(op="-", operand=operand) if operand.type is type_:
+            case ir.Unary(op="-", operand=operand) if operand.type is type_:
                 inner = self.congruent(operand)
                 return None if inner is None else -inner
-            case Cast(operand=operand) if type_ is not ScalarType.BOOL and operand.type.integer:
+            case ir.Cast(operand=operand) if type_ is not ScalarType.BOOL and operand.type.integer:
                 return self.polynomial(operand)
-            case Binary(op=("+" | "-" | "*") as op, left=left, right=right):
+            case ir.Binary(op=("+" | "-" | "*") as op, left=left, right=right):
                 sides = [
                     self.congruent(side) if side.type is type_ else self.polynomial(side) for side in (left, right)
                 ]
@@ -194,24 +183,24 @@ class Scope:
             del self.demands[before:]
         return value
 
-    def _value(self, expr: Expr) -> Polynomial | None:
+    def _value(self, expr: ir.Expr) -> Polynomial | None:
         value = self._known_value(expr)
         return self.beyond.value(self, expr) if value is None and self.beyond is not None else value
 
-    def _known_value(self, expr: Expr) -> Polynomial | None:
+    def _known_value(self, expr: ir.Expr) -> Polynomial | None:
         match expr:
-            case IntConst(value=number):
+            case ir.IntConst(value=number):
                 return Polynomial.constant(number)
-            case Var(name=name, type=type_):
+            case ir.Var(name=name, type=type_):
                 return self.values.get(name) if type_.integer else None
-            case Unary(op="+" | "-" as op, operand=operand):
+            case ir.Unary(op="+" | "-" as op, operand=operand):
                 plain = self._converted(operand, expr.type)
                 if plain is None or op == "+":
                     return plain
                 return self.noted(expr, expr.type, self._within(-plain, expr.type, low=not expr.type.signed))
-            case Cast(type=type_, operand=operand):
+            case ir.Cast(type=type_, operand=operand):
                 return self._converted(operand, type_)
-            case Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
+            case ir.Binary(op=op, left=left, right=right) if op in ("+", "-", "*", "/", "%", "<<"):
                 if not expr.type.integer:
                     return None
                 first = self._converted(left, expr.type)
@@ -223,16 +212,16 @@ class Scope:
                     return value
                 stays = self._within(value, expr.type, low=op == "-", high=op in ("+", "*", "<<"))
                 return self.noted(expr, expr.type, stays)
-            case Conditional() | Call() | Element() | FloatConst() | Binary() | Unary():
+            case ir.Conditional() | ir.Call() | ir.Element() | ir.FloatConst() | ir.Binary() | ir.Unary():
                 return None
 
-    def _converted(self, expr: Expr, type_: ScalarType) -> Polynomial | None:
+    def _converted(self, expr: ir.Expr, type_: ScalarType) -> Polynomial | None:
         if not (type_.integer and expr.type.integer):
             return None
         value = self._value(expr)
         return None if value is None else self.noted(expr, type_, self.stored(value, expr.type, type_))
 
-    def noted(self, expr: Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
+    def noted(self, expr: ir.Expr, type_: ScalarType, value: Polynomial | None) -> Polynomial | None:
         """Take note, where that is wanted, of whether an expression was shown to stay within a type."""
         if self.kept is not None:
             key = (id(expr), type_)
@@ -251,7 +240,7 @@ class Scope:
         """Say whether a value stays within a type, as far as that is in question."""
         return self._or_nothing(self._within, value, type_, low, high) is not None
 
-    def _compared(self, left: Expr, right: Expr) -> tuple[Polynomial, Polynomial] | None:
+    def _compared(self, left: ir.Expr, right: ir.Expr) -> tuple[Polynomial, Polynomial] | None:
         type_ = common_type(left.type, right.type)
         first = self._converted(left, type_)
         second = None if first is None else self._converted(right, type_)

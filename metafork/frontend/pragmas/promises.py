@@ -13,20 +13,8 @@ from collections.abc import Iterable, Iterator
 
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
+from metafork.ir import program as ir
 from metafork.ir.messages.source import Span
-from metafork.ir.program import (
-    Assign,
-    BlockArray,
-    Declare,
-    Element,
-    If,
-    PrivateArray,
-    Program,
-    Stmt,
-    expressions_of,
-    walk_expression,
-    walk_statements,
-)
 from metafork.ir.translation_unit import Promise
 
 _DISJOINT = r"(?s)metafork\s+disjoint\b(?P<rest>.*)"
@@ -34,7 +22,7 @@ _NAMES = r"\s*\(\s*(\w+(?:\s*,\s*\w+)*)\s*\)\s*"
 
 
 def promises_within(
-    directives: Iterable[Directive], schedule: Span, program: Program, reporter: Reporter
+    directives: Iterable[Directive], schedule: Span, program: ir.Program, reporter: Reporter
 ) -> tuple[Promise, ...]:
     """Return what the pragmas inside a schedule vouch for; one that vouches for nothing is a diagnostic (MF0322)."""
     found: list[Promise] = []
@@ -48,7 +36,7 @@ def promises_within(
             reporter.error("MF0322", directive.span, f"`{said['rest'].strip()}` names no arrays in parentheses")
             continue
         stmt = _following(program, directive.span.end)
-        if not isinstance(stmt, Assign | Declare):
+        if not isinstance(stmt, ir.Assign | ir.Declare):
             reporter.error("MF0322", directive.span, "no assignment and no declaration follows")
             continue
         accessed = set(_accessed(stmt))
@@ -61,17 +49,17 @@ def promises_within(
     return tuple(found)
 
 
-def _following(program: Program, offset: int) -> Stmt | None:
+def _following(program: ir.Program, offset: int) -> ir.Stmt | None:
     """Return the first statement that begins after an offset; of several that begin there, the outermost.
 
     The borders of blocks are conditions that begin where the body of a loop does.
     """
-    after = [stmt for stmt in walk_statements(program.body) if stmt.span.start >= offset]
-    return min(after, key=lambda one: (one.span.start, isinstance(one, If), -one.span.end), default=None)
+    after = [stmt for stmt in ir.walk_statements(program.body) if stmt.span.start >= offset]
+    return min(after, key=lambda one: (one.span.start, isinstance(one, ir.If), -one.span.end), default=None)
 
 
-def _accessed(stmt: Stmt) -> Iterator[str]:
-    if isinstance(stmt, BlockArray | PrivateArray):
+def _accessed(stmt: ir.Stmt) -> Iterator[str]:
+    if isinstance(stmt, ir.BlockArray | ir.PrivateArray):
         return
-    for expr in expressions_of(stmt):
-        yield from (part.array for part in walk_expression(expr) if isinstance(part, Element))
+    for expr in ir.expressions_of(stmt):
+        yield from (part.array for part in ir.walk_expression(expr) if isinstance(part, ir.Element))

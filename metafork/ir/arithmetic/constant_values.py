@@ -9,38 +9,26 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic import evaluation
 from metafork.ir.arithmetic.evaluation import NoValueError, fitted, operation
 from metafork.ir.arithmetic.exact_constants import floating_value, nearest
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    COMPARISONS,
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    Var,
-)
 
 Number = int | float
 
 
-def constant(expr: Expr, type_: ScalarType) -> IntConst | FloatConst:
+def constant(expr: ir.Expr, type_: ScalarType) -> ir.IntConst | ir.FloatConst:
     """Return an expression as a constant of a type; a number that stands there so already keeps its spelling.
 
     Raises ``NoValueError`` where it is none: it reads something, calls something, or C gives it no value.
     """
-    if isinstance(expr, FloatConst) and expr.type is type_:
+    if isinstance(expr, ir.FloatConst) and expr.type is type_:
         return expr
     value = _converted(_value(expr), type_)
     if isinstance(value, int):
-        return IntConst(value, type_, expr.span)
-    return FloatConst(_text(value, type_), type_, expr.span)
+        return ir.IntConst(value, type_, expr.span)
+    return ir.FloatConst(_text(value, type_), type_, expr.span)
 
 
 def _text(value: float, type_: ScalarType) -> str:
@@ -53,30 +41,30 @@ def _text(value: float, type_: ScalarType) -> str:
     return f"{value!r}{'f' if type_ is ScalarType.FLOAT else ''}"
 
 
-def _value(expr: Expr) -> Number:
+def _value(expr: ir.Expr) -> Number:
     match expr:
-        case IntConst(value=value):
+        case ir.IntConst(value=value):
             return value
-        case FloatConst(text=text, type=type_):
+        case ir.FloatConst(text=text, type=type_):
             return floating_value(text, type_)
-        case Cast(type=type_, operand=operand):
+        case ir.Cast(type=type_, operand=operand):
             return _converted(_value(operand), type_)
-        case Unary(op="!", operand=operand):
+        case ir.Unary(op="!", operand=operand):
             return int(_value(operand) == 0)
-        case Unary(op=op, operand=operand, type=type_):
+        case ir.Unary(op=op, operand=operand, type=type_):
             inner = _converted(_value(operand), type_)
             if op == "-":
                 return -inner if isinstance(inner, float) else fitted(-inner, type_)
             return fitted(~inner, type_) if op == "~" and isinstance(inner, int) else inner
-        case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
             return _converted(_value(then if _value(condition) != 0 else otherwise), type_)
-        case Binary():
+        case ir.Binary():
             return _binary(expr)
-        case Var() | Call() | Element():
+        case ir.Var() | ir.Call() | ir.Element():
             raise NoValueError(type(expr).__name__)
 
 
-def _binary(expr: Binary) -> Number:
+def _binary(expr: ir.Binary) -> Number:
     left = _value(expr.left)
     if expr.op == "&&":
         return int(left != 0 and _value(expr.right) != 0)
@@ -93,7 +81,7 @@ def _binary(expr: Binary) -> Number:
         return operation(expr.op, left, right, type_)
     if not (math.isfinite(left) and math.isfinite(right)) or (expr.op == "/" and right == 0):
         raise NoValueError(expr.op)  # compilers differ in what a NaN looks like
-    if expr.op in COMPARISONS:
+    if expr.op in ir.COMPARISONS:
         return int(_COMPARED[expr.op](left, right))
     return _rounded(expr.op, float(left), float(right), type_)
 

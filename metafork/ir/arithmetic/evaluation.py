@@ -4,52 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.program import (
-    Binary,
-    Call,
-    Cast,
-    Conditional,
-    Element,
-    Expr,
-    FloatConst,
-    IntConst,
-    Unary,
-    Var,
-)
 
 
 class NoValueError(Exception):
     """The expression reads memory, is not of integer type, or has no defined value at the point."""
 
 
-def integer_value(expr: Expr, values: Mapping[str, int]) -> int:
+def integer_value(expr: ir.Expr, values: Mapping[str, int]) -> int:
     """Return the value of an integer expression; ``values`` gives the variables.
 
     Raises ``NoValueError`` where it reads memory or a variable without a value, divides by zero, shifts too far or
     leaves the range of a signed type.
     """
     match expr:
-        case IntConst(value=value):
+        case ir.IntConst(value=value):
             return value
-        case Var(name=name):
+        case ir.Var(name=name):
             if name not in values:
                 raise NoValueError(name)
             return values[name]
-        case Unary(op=op, operand=operand):
+        case ir.Unary(op=op, operand=operand):
             return of_one(op, integer_value(operand, values), expr.type)
-        case Cast(type=type_, operand=operand):
+        case ir.Cast(type=type_, operand=operand):
             return converted(integer_value(operand, values), type_)
-        case Conditional(condition=condition, then=then, otherwise=otherwise):
+        case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             chosen = then if integer_value(condition, values) else otherwise
             return converted(integer_value(chosen, values), expr.type)
-        case Binary():
+        case ir.Binary():
             return _binary(expr, values)
-        case Call() | Element() | FloatConst():
+        case ir.Call() | ir.Element() | ir.FloatConst():
             raise NoValueError(type(expr).__name__)
 
 
-def _binary(expr: Binary, values: Mapping[str, int]) -> int:
+def _binary(expr: ir.Binary, values: Mapping[str, int]) -> int:
     left = integer_value(expr.left, values)
     if expr.op == "&&":
         return int(bool(left) and bool(integer_value(expr.right, values)))
@@ -71,7 +60,7 @@ def of_one(op: str, value: int, type_: ScalarType) -> int:
             return value
 
 
-def of_two(expr: Binary, left: int, right: int) -> int:
+def of_two(expr: ir.Binary, left: int, right: int) -> int:
     """Return the value of an operation, other than ``&&`` and ``||``, whose operands have these values."""
     if expr.op in ("<<", ">>"):
         return operation(expr.op, left, right, expr.type)

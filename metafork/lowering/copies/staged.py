@@ -19,18 +19,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from metafork.ir.program import (
-    Assign,
-    Cast,
-    Declare,
-    Expr,
-    For,
-    If,
-    IntConst,
-    Stmt,
-    Var,
-    binary,
-)
+from metafork.ir import program as ir
 from metafork.ir.rewriting import map_expression
 from metafork.lowering.copies.copy import INT
 
@@ -38,37 +27,37 @@ from metafork.lowering.copies.copy import INT
 class StagedLoop(Struct, frozen=True):
     """The head of a loop, lowered; ``buffer`` says which of the two buffers its step uses."""
 
-    init: Declare
-    condition: Expr
-    step: Assign
-    buffer: Var
+    init: ir.Declare
+    condition: ir.Expr
+    step: ir.Assign
+    buffer: ir.Var
 
-    def before(self, copies: list[Stmt]) -> tuple[Stmt, ...]:
+    def before(self, copies: list[ir.Stmt]) -> tuple[ir.Stmt, ...]:
         """Return the copies of the first step, where there is one."""
         assert self.init.value is not None
         first = _converted(self.init.value, self.init)
-        return Declare(self.buffer.name, INT, IntConst(0)), If(self._runs_at(first), tuple(copies))
+        return ir.Declare(self.buffer.name, INT, ir.IntConst(0)), ir.If(self._runs_at(first), tuple(copies))
 
-    def ahead(self, copies: list[Stmt]) -> Stmt:
+    def ahead(self, copies: list[ir.Stmt]) -> ir.Stmt:
         """Return the copies of the next step, where there is one."""
-        counter = Var(self.init.name, self.init.type)
-        following = self.step.value if not self.step.op else binary(self.step.op, counter, self.step.value)
-        return If(self._runs_at(_converted(following, self.init)), tuple(copies))
+        counter = ir.Var(self.init.name, self.init.type)
+        following = self.step.value if not self.step.op else ir.binary(self.step.op, counter, self.step.value)
+        return ir.If(self._runs_at(_converted(following, self.init)), tuple(copies))
 
-    def around(self, body: list[Stmt]) -> For:
+    def around(self, body: list[ir.Stmt]) -> ir.For:
         """Return the loop, whose next step uses the other buffer."""
-        return For(self.init, self.condition, self.step, (*body, Assign(self.buffer, "", self.other)))
+        return ir.For(self.init, self.condition, self.step, (*body, ir.Assign(self.buffer, "", self.other)))
 
     @property
-    def other(self) -> Expr:
+    def other(self) -> ir.Expr:
         """The buffer of the next step."""
-        return binary("-", IntConst(1), self.buffer)
+        return ir.binary("-", ir.IntConst(1), self.buffer)
 
-    def _runs_at(self, value: Expr) -> Expr:
+    def _runs_at(self, value: ir.Expr) -> ir.Expr:
         """Return the loop's condition for a value of its counter."""
-        counter = Var(self.init.name, self.init.type)
+        counter = ir.Var(self.init.name, self.init.type)
         return map_expression(self.condition, lambda part: value if part == counter else None)
 
 
-def _converted(value: Expr, counter: Declare) -> Expr:
-    return value if value.type is counter.type else Cast(counter.type, value)
+def _converted(value: ir.Expr, counter: ir.Declare) -> ir.Expr:
+    return value if value.type is counter.type else ir.Cast(counter.type, value)

@@ -18,24 +18,9 @@ from metafork.analysis.memory.tile_layout import pitch_of
 from metafork.analysis.memory.window_store import Digit, WrittenBox
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import LONG, code_of, condition_of, conjunction, may_be_negative
-from metafork.ir.program import (
-    Array,
-    Assign,
-    Binary,
-    Cast,
-    Conditional,
-    Declare,
-    Element,
-    Expr,
-    If,
-    IntConst,
-    Part,
-    Stmt,
-    Var,
-    binary,
-)
 from metafork.lowering.copies.copy import (
     INT,
     Choice,
@@ -55,7 +40,7 @@ from metafork.lowering.copies.copy_loops import Growth, Running, Walk
 from metafork.lowering.copies.wide_copies import WideAccess, wide_access
 
 
-def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> list[Stmt]:
+def load(window: Window, name: str, site: Site, buffer: ir.Expr | None = None) -> list[ir.Stmt]:
     """Return the loops that fill a window from global memory, staying inside the array.
 
     One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
@@ -68,7 +53,7 @@ def load(window: Window, name: str, site: Site, buffer: Expr | None = None) -> l
     alone = _loaded(window, name, site, buffer, choice=choice, in_branch=True)
     together = _loaded(window, name, site, buffer, wide.lanes, choice)
     condition = wide.condition if choice is None else choice.wide
-    return [If(condition, tuple(together), tuple(alone), widened=True)]
+    return [ir.If(condition, tuple(together), tuple(alone), widened=True)]
 
 
 def _choice(window: Window, wide: WideAccess, site: Site) -> Choice | None:
@@ -87,15 +72,15 @@ def _loaded(
     window: Window,
     name: str,
     site: Site,
-    buffer: Expr | None,
+    buffer: ir.Expr | None,
     lanes: int = 1,
     choice: Choice | None = None,
     *,
     in_branch: bool = False,
-) -> list[Stmt]:
+) -> list[ir.Stmt]:
     """Return the loops that copy so many elements of a row by each access."""
     prefix = site.rows.prefix(name)
-    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
+    counters = tuple(ir.Var(f"{prefix}_{axis}", INT) for axis in range(len(window.extents)))
     extents = window.extents
     if lanes > 1:
         extents = (*extents[:-1], extents[-1] * Fraction(1, lanes))
@@ -105,77 +90,79 @@ def _loaded(
     found = box.coordinates(walk.ends)
     place = walk.place_in(window, box.in_window(counters), site.symbols)
 
-    def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
-        if buffer is not None and buffer != IntConst(0):
-            place = binary("+", buffer, place)
+    def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
+        if buffer is not None and buffer != ir.IntConst(0):
+            place = ir.binary("+", buffer, place)
         together = range(lanes)
         return tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in together)
 
     guard = conjunction(found.guards)
     copies = copied(_place(window, found.values, site), place)
-    body = (*found.declarations, *(copies if guard is None else (If(guard, copies),)))
+    body = (*found.declarations, *(copies if guard is None else (ir.If(guard, copies),)))
     return walk.around(body, box.running(walk, tuple(found.declarations), guard, copied))
 
 
-def _copy(array: Array, offset: Expr, name: str, place: Expr, lanes: int, number: int, asynchronous: bool) -> Assign:
+def _copy(
+    array: ir.Array, offset: ir.Expr, name: str, place: ir.Expr, lanes: int, number: int, asynchronous: bool
+) -> ir.Assign:
     """Return the copy of one of the neighbours that an access moves from an array into a window."""
-    part = None if lanes == 1 else Part(lanes, number)
+    part = None if lanes == 1 else ir.Part(lanes, number)
     if number:
-        offset, place = binary("+", offset, IntConst(number)), binary("+", place, IntConst(number))
-    source = Element(array.name, (offset,), array.element, part=part)
-    return Assign(Element(name, (place,), array.element, part=part), "", source, asynchronous=asynchronous)
+        offset, place = ir.binary("+", offset, ir.IntConst(number)), ir.binary("+", place, ir.IntConst(number))
+    source = ir.Element(array.name, (offset,), array.element, part=part)
+    return ir.Assign(ir.Element(name, (place,), array.element, part=part), "", source, asynchronous=asynchronous)
 
 
-def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[Stmt]:
+def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[ir.Stmt]:
     """Return the loops that copy back what one reference wrote, under its guards."""
     prefix = site.rows.prefix(name)
-    counters = tuple(Var(f"{prefix}_{axis}", INT) for axis in range(len(box.extents)))
+    counters = tuple(ir.Var(f"{prefix}_{axis}", INT) for axis in range(len(box.extents)))
     written = _Box(window, box.lows, box.scales, box.extents, counters, site)
     found = written.coordinates({})
     symbols = dict(site.symbols)
     needed = {symbol for constraint in box.guards for symbol in constraint.symbols}
-    decoded: list[Stmt] = []
+    decoded: list[ir.Stmt] = []
     for counter, digits in zip(counters, box.digits, strict=True):
         for digit in digits:
             if digit.symbol in needed:
-                variable = Var(f"{prefix}_{digit.symbol}", INT)
-                decoded.append(Declare(variable.name, INT, _decode(counter, digit, digits[-1], site.symbols)))
+                variable = ir.Var(f"{prefix}_{digit.symbol}", INT)
+                decoded.append(ir.Declare(variable.name, INT, _decode(counter, digit, digits[-1], site.symbols)))
                 symbols[digit.symbol] = variable
-    conditions: list[Expr] = [
+    conditions: list[ir.Expr] = [
         condition_of(guard, symbols, wide=may_be_negative(guard.left) or may_be_negative(guard.right))
         for guard in box.guards
     ]
     walk = Walk(prefix, counters, box.extents, site)
     place = walk.place_in(window, written.in_window(counters), site.symbols)
-    source = Element(name, (place,), window.array.element)
-    copy: Stmt = Assign(
-        Element(window.array.name, (_place(window, found.values, site),), window.array.element), "", source
+    source = ir.Element(name, (place,), window.array.element)
+    copy: ir.Stmt = ir.Assign(
+        ir.Element(window.array.name, (_place(window, found.values, site),), window.array.element), "", source
     )
     guard = conjunction(conditions)
-    body = (*found.declarations, copy) if guard is None else (*decoded, If(guard, (*found.declarations, copy)))
+    body = (*found.declarations, copy) if guard is None else (*decoded, ir.If(guard, (*found.declarations, copy)))
 
-    def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
+    def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
         element = window.array.element
-        return (Assign(Element(window.array.name, (offset,), element), "", Element(name, (place,), element)),)
+        return (ir.Assign(ir.Element(window.array.name, (offset,), element), "", ir.Element(name, (place,), element)),)
 
     return walk.around(body, written.running(walk, tuple(decoded), guard, copied))
 
 
-def _decode(counter: Var, digit: Digit, highest: Digit, symbols: Mapping[str, Expr]) -> Expr:
-    value: Expr = counter
+def _decode(counter: ir.Var, digit: Digit, highest: Digit, symbols: Mapping[str, ir.Expr]) -> ir.Expr:
+    value: ir.Expr = counter
     if digit.weight != 1:
-        value = binary("/", value, code_of(digit.weight, symbols))
+        value = ir.binary("/", value, code_of(digit.weight, symbols))
     if digit != highest:
-        value = binary("%", value, code_of(digit.trips, symbols))
+        value = ir.binary("%", value, code_of(digit.trips, symbols))
     return value
 
 
 class _Coordinates(Struct, frozen=True):
     """The coordinates of an element in the array, their declarations, and the conditions that keep them inside it."""
 
-    values: tuple[Expr, ...]
-    declarations: list[Stmt]
-    guards: list[Expr]
+    values: tuple[ir.Expr, ...]
+    declarations: list[ir.Stmt]
+    guards: list[ir.Expr]
 
 
 class _Box(Struct, frozen=True):
@@ -185,19 +172,19 @@ class _Box(Struct, frozen=True):
     lows: tuple[Polynomial, ...]
     strides: tuple[int, ...]
     extents: tuple[Polynomial, ...]
-    counters: tuple[Var, ...]
+    counters: tuple[ir.Var, ...]
     site: Site
 
-    def coordinates(self, ends: dict[int, Expr | None]) -> _Coordinates:
+    def coordinates(self, ends: dict[int, ir.Expr | None]) -> _Coordinates:
         """Return where an element stands in the array.
 
         An axis in ``ends`` gets its value there, the end of its counter, in place of a condition that the array's
         extent asks for.
         """
         site, window = self.site, self.window
-        values: list[Expr] = []
-        declarations: list[Stmt] = []
-        guards: list[Expr] = []
+        values: list[ir.Expr] = []
+        declarations: list[ir.Stmt] = []
+        guards: list[ir.Expr] = []
         loops = [*window.fixed]
         polynomials: list[Polynomial] = []
         for axis, counter in enumerate(self.counters):
@@ -205,13 +192,13 @@ class _Box(Struct, frozen=True):
             polynomials.append(self._coordinate(axis))
             period = window.periods[axis] if window.periods else None
             code = self._code(axis, loops, self.counters, wrapped=period is not None)
-            value = Var(f"{counter.name}_at", code.type if code.type == LONG else INT)
-            declarations.append(Declare(value.name, value.type, code))
+            value = ir.Var(f"{counter.name}_at", code.type if code.type == LONG else INT)
+            declarations.append(ir.Declare(value.name, value.type, code))
             values.append(value)
             if period is not None:
                 length = code_of(period, site.symbols, wide=True)
-                some = None if site.prover.proves(at_most(ONE, period)) else binary("<", IntConst(0), length)
-                declarations.append(Assign(value, "", _wrapped(value, length, some)))
+                some = None if site.prover.proves(at_most(ONE, period)) else ir.binary("<", ir.IntConst(0), length)
+                declarations.append(ir.Assign(value, "", _wrapped(value, length, some)))
                 guards += [] if some is None else [some]
         declared = site.extents[window.array.name]
         if not window.factors:
@@ -235,42 +222,44 @@ class _Box(Struct, frozen=True):
     def _coordinate(self, axis: int) -> Polynomial:
         return self.lows[axis] + self.strides[axis] * Polynomial.symbol(self.counters[axis].name)
 
-    def _code(self, axis: int, loops: list[LoopRange], counters: Sequence[Expr], *, wrapped: bool = False) -> Expr:
+    def _code(
+        self, axis: int, loops: list[LoopRange], counters: Sequence[ir.Expr], *, wrapped: bool = False
+    ) -> ir.Expr:
         """Return a coordinate for values of the counters; one that is ``wrapped`` has no end yet."""
         site, polynomial = self.site, self._coordinate(axis)
         own = {counter.name: value for counter, value in zip(self.counters, counters, strict=True)}
         symbols = {**site.symbols, **own}
         narrow_enough = len(self.counters) > 1 and not may_be_negative(polynomial) and _indexed_in_int(self.window)
         wide = wrapped or not narrow_enough
-        code = code_of(polynomial.without(n for n, at in own.items() if at == IntConst(0)), symbols, wide=wide)
+        code = code_of(polynomial.without(n for n, at in own.items() if at == ir.IntConst(0)), symbols, wide=wide)
         reach = _reach(polynomial, loops, site) if wide and not wrapped else None
         if reach is None:
             return code
         site.rows.spans.append(reach)
         return _in_offsets(code)
 
-    def in_window(self, counters: Sequence[Expr]) -> tuple[Expr, ...]:
+    def in_window(self, counters: Sequence[ir.Expr]) -> tuple[ir.Expr, ...]:
         """Return the coordinates in the window for values of the counters."""
-        result: list[Expr] = []
+        result: list[ir.Expr] = []
         for axis, counter in enumerate(counters):
             distance = self.lows[axis] - self.window.lows[axis]
             shift = distance.divide_exactly(Polynomial.constant(self.window.strides[axis]))
             assert shift is not None
             place = self._scaled(axis, counter)
-            result.append(place if not shift else binary("+", place, code_of(shift, self.site.symbols)))
+            result.append(place if not shift else ir.binary("+", place, code_of(shift, self.site.symbols)))
         return tuple(result)
 
-    def _scaled(self, axis: int, counted: Expr) -> Expr:
+    def _scaled(self, axis: int, counted: ir.Expr) -> ir.Expr:
         """Return how many elements of the window a counter counts: some where they are copied together."""
         together = self.strides[axis] // self.window.strides[axis]
-        return counted if together == 1 else binary("*", counted, IntConst(together))
+        return counted if together == 1 else ir.binary("*", counted, ir.IntConst(together))
 
     def running(
         self,
         walk: Walk,
-        decoded: tuple[Stmt, ...],
-        guard: Expr | None,
-        copy: Callable[[Expr, Expr], tuple[Stmt, ...]],
+        decoded: tuple[ir.Stmt, ...],
+        guard: ir.Expr | None,
+        copy: Callable[[ir.Expr, ir.Expr], tuple[ir.Stmt, ...]],
     ) -> Running | None:
         """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
 
@@ -289,16 +278,16 @@ class _Box(Struct, frozen=True):
         if len(pitches) > 1:
             pitches[-1] = pitch_of(window.layout, pitches[-1])
 
-        def array_at(counters: Sequence[Expr]) -> Expr:
+        def array_at(counters: Sequence[ir.Expr]) -> ir.Expr:
             return as_long(_place(window, tuple(self._code(a, loops, counters) for a in range(len(self.lows))), site))
 
-        def array_by(growth: Growth) -> Expr:
+        def array_by(growth: Growth) -> ir.Expr:
             steps = {axis: _times(self.strides[axis], by) for axis, by in growth.items()}
             return _grown(steps, sizes, offsets=True)
 
-        def copied(offset: Expr, place: Expr) -> tuple[Stmt, ...]:
+        def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
             copies = copy(offset, place)
-            return copies if guard is None else (*decoded, If(guard, copies))
+            return copies if guard is None else (*decoded, ir.If(guard, copies))
 
         site.rows.spans.append(span)
         return Running(
@@ -339,42 +328,46 @@ class _Box(Struct, frozen=True):
         return span if span.symbols <= site.rows.host else None
 
 
-def _times(stride: int, by: Expr) -> Expr:
-    return by if stride == 1 else binary("*", IntConst(stride), by)
+def _times(stride: int, by: ir.Expr) -> ir.Expr:
+    return by if stride == 1 else ir.binary("*", ir.IntConst(stride), by)
 
 
-def _grown(growth: Growth, extents: Sequence[Expr], *, offsets: bool) -> Expr:
+def _grown(growth: Growth, extents: Sequence[ir.Expr], *, offsets: bool) -> ir.Expr:
     """Return what a row-major offset grows by where coordinates do."""
-    total: Expr | None = None
+    total: ir.Expr | None = None
     for axis, extent in enumerate(extents):
-        if total == IntConst(1):
+        if total == ir.IntConst(1):
             total = as_offset(extent) if offsets and axis < len(extents) - 1 else extent
         elif total is not None:
-            total = binary("*", total, narrow(extent) if offsets else extent)
+            total = ir.binary("*", total, narrow(extent) if offsets else extent)
         if axis in growth:
             by = growth[axis]
-            if offsets and axis < len(extents) - 1 and by != IntConst(1):
+            if offsets and axis < len(extents) - 1 and by != ir.IntConst(1):
                 by = as_offset(by)
-            total = by if total is None else binary("+", total, by)
+            total = by if total is None else ir.binary("+", total, by)
     assert total is not None
     return total
 
 
-def _wrapped(value: Var, period: Expr, some: Expr | None) -> Expr:
+def _wrapped(value: ir.Var, period: ir.Expr, some: ir.Expr | None) -> ir.Expr:
     """Return a value modulo a period where there is one; what lies between 0 and the period is not divided."""
-    rest = binary("%", binary("+", binary("%", value, period), period), period)
-    outside = binary("||", binary("<", value, IntConst(0)), binary(">=", value, period))
-    return Conditional(outside if some is None else binary("&&", some, outside), rest, value, LONG)
+    rest = ir.binary("%", ir.binary("+", ir.binary("%", value, period), period), period)
+    outside = ir.binary("||", ir.binary("<", value, ir.IntConst(0)), ir.binary(">=", value, period))
+    return ir.Conditional(outside if some is None else ir.binary("&&", some, outside), rest, value, LONG)
 
 
-def _end(array: Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> Expr:
+def _end(array: ir.Expr, low: Polynomial, window: Polynomial, type_: ScalarType, site: Site) -> ir.Expr:
     """Return how many elements of an axis of a window lie below the end of the array, at most all; or less than 1."""
     wide = type_ is not INT or not INT.holds(array.type)
-    room = binary("-", as_long(array) if wide else array, code_of(low, site.symbols, wide=wide))
-    some = room if room.type is INT else Conditional(binary("<", IntConst(0), room), as_int(room), IntConst(0), INT)
+    room = ir.binary("-", as_long(array) if wide else array, code_of(low, site.symbols, wide=wide))
+    some = (
+        room
+        if room.type is INT
+        else ir.Conditional(ir.binary("<", ir.IntConst(0), room), as_int(room), ir.IntConst(0), INT)
+    )
     whole = code_of(window, site.symbols)
     least = whole if whole.type is INT else as_int(whole)  # a window fits in shared memory
-    return Conditional(binary("<", room, whole), some, least, INT)
+    return ir.Conditional(ir.binary("<", room, whole), some, least, INT)
 
 
 def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial | None:
@@ -387,15 +380,15 @@ def _reach(value: Polynomial, loops: list[LoopRange], site: Site) -> Polynomial 
     return highest if highest is not None and highest.symbols <= site.rows.host else None
 
 
-def _in_offsets(code: Expr) -> Expr:
+def _in_offsets(code: ir.Expr) -> ir.Expr:
     """Return a sum in ``long long`` as one in the type of offsets."""
     match code:
-        case Binary(op=op, left=left, right=right):
-            return binary(op, _in_offsets(left), _in_offsets(right))
-        case Cast(type=type_, operand=operand) if type_ == LONG:
+        case ir.Binary(op=op, left=left, right=right):
+            return ir.binary(op, _in_offsets(left), _in_offsets(right))
+        case ir.Cast(type=type_, operand=operand) if type_ == LONG:
             return as_offset(operand)
-        case IntConst(value=value, type=type_) if type_ == LONG and value < 1 << 31:
-            return as_offset(IntConst(value))
+        case ir.IntConst(value=value, type=type_) if type_ == LONG and value < 1 << 31:
+            return as_offset(ir.IntConst(value))
         case _:
             return code
 
@@ -405,5 +398,5 @@ def _indexed_in_int(window: Window) -> bool:
     return all(INT.holds(index.type) for reference in window.references for index in reference.element.indices)
 
 
-def _place(window: Window, values: tuple[Expr, ...], site: Site) -> Expr:
+def _place(window: Window, values: tuple[ir.Expr, ...], site: Site) -> ir.Expr:
     return offset_inside(values, array_extents(window.array.name, window.factors, site))
