@@ -19,6 +19,7 @@ from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
+from metafork.analysis.memory.private_windows import digits_of
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
@@ -29,7 +30,7 @@ from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.rewriting import names_in
+from metafork.ir.rewriting import names_in, without_unread
 from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
@@ -47,6 +48,7 @@ from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
+from metafork.lowering.speculation import runs_in_any_case
 from metafork.lowering.thread_memory import ThreadMemory
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
@@ -83,6 +85,7 @@ class PathLowering(Rewriter):
     _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
+    _digits: list[LoopRange] = field(init=False)
     _tables: frozenset[str] = field(init=False)
     _buffers: dict[int, ir.Var] = field(default_factory=dict)
 
@@ -93,6 +96,13 @@ class PathLowering(Rewriter):
         self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
+        self._digits = [
+            digit
+            for code in self.private
+            for ref in code.window.references
+            if code.window.of_block
+            for digit in digits_of(ref, code.window.factors)
+        ]
         self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
     def _masks(self) -> list[ir.Stmt]:
@@ -170,6 +180,8 @@ class PathLowering(Rewriter):
 
     def branch(self, node: ir.If) -> Body:
         """Lower an ``if``; what follows meets what either side did."""
+        if not self._at_block and self._speculates(node):
+            return self.body(node.then)
         before = self._meet_to_read(node.condition)
         test = self.expression(node.condition)
         start = self.dirty
@@ -178,6 +190,16 @@ class PathLowering(Rewriter):
         otherwise = self.body(node.otherwise)
         self.dirty = self.dirty or ended
         return (*before, ir.If(test, then, otherwise))
+
+    def _speculates(self, node: ir.If) -> bool:
+        """Say whether a thread's ``if`` is left out."""
+        if not any(code.window.of_block for code in self.private) or _reads_memory(node.condition):
+            return False
+        end = self.elements + sum(isinstance(part, ir.Element) for part in ir.parts_of(node.then))
+        inside = [one for one in self.plan.references if self.elements <= one.number < end]
+        own = {number: code.window for number, code in self._own.items()}
+        held = {number: one.window for number, (one, _) in self._held.items()}
+        return runs_in_any_case(node, inside, own, held, self.site.prover)
 
     def repeat(self, node: ir.While) -> Body:
         """Lower a ``while``."""
@@ -409,10 +431,11 @@ class PathLowering(Rewriter):
         if known is not None:
             self._bind(*known)
         test = None if loop.condition is None else self.expression(loop.condition)
-        body = self.body(loop.body)
+        body = without_unread(self.body(loop.body))
         step = self._head(loop.step)
         assert step is None or isinstance(step, ir.Assign)
-        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if id(loop) in self._unrolled else 0)
+        whole = id(loop) in self._unrolled or (known is not None and known[1] in self._digits)
+        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if whole else 0)
         mapping = self.plan.program.mapping
         most = mapping.jammed
         inside, self._together = self._together, max(outside, self._together)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.ranges import extreme
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
@@ -44,8 +45,39 @@ def load(window: Window, name: str, site: Site, buffer: ir.Expr | None = None) -
     """Return the loops that fill a window from global memory, staying inside the array.
 
     One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
-    together where that is proved but for what the kernel asks then.
+    together where that is proved but for what the kernel asks then.  In a block-level loop, a window that is not proved
+    to lie in its array has a copy without borders too, for where it does.
     """
+    lies_in = _lies_in(window, site) if window.level and site.exactly is not None else ()
+    if not lies_in:
+        return _load(window, name, site, buffer)
+    test = conjunction([condition_of(one, site.symbols, wide=True) for one in lies_in])
+    assert test is not None
+    inside = _load(window, name, replace(site, inside=True), buffer)
+    return [ir.If(test, tuple(inside), tuple(_loaded(window, name, site, buffer, in_branch=True)), widened=True)]
+
+
+def _lies_in(window: Window, site: Site) -> tuple[Constraint, ...]:
+    """Return what says that a window lies in its array, but for what is proved; nothing where that cannot be asked."""
+    if window.factors or window.array.whole or window.elements.is_constant or any(window.periods):
+        return ()
+    asked: list[Constraint] = []
+    places = zip(window.lows, window.strides, window.extents, site.extents[window.array.name], strict=True)
+    for low, stride, extent, end in places:
+        if end is None:
+            return ()
+        counter = LoopRange("element", extent, LoopKind.SERIAL)
+        place = low + stride * Polynomial.symbol(counter.var)
+        begins, ends = site.prover.derives_within(place, end, [*window.fixed, counter])
+        if not begins:
+            return ()
+        if not ends:
+            asked.append(less_than(low + stride * (extent - 1), end))
+    return tuple(asked)
+
+
+def _load(window: Window, name: str, site: Site, buffer: ir.Expr | None) -> list[ir.Stmt]:
+    """Return the loops that fill a window, by wide accesses where these are to be had."""
     wide = wide_access(window, name, site)
     if wide is None:
         return _loaded(window, name, site, buffer)
