@@ -20,6 +20,7 @@ from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.private_windows import digits_of
+from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
@@ -48,7 +49,6 @@ from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
-from metafork.lowering.speculation import runs_in_any_case
 from metafork.lowering.thread_memory import ThreadMemory
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
@@ -85,6 +85,7 @@ class PathLowering(Rewriter):
     _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
+    _left_out: frozenset[int] = field(init=False)
     _digits: list[LoopRange] = field(init=False)
     _tables: frozenset[str] = field(init=False)
     _buffers: dict[int, ir.Var] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class PathLowering(Rewriter):
         self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
+        self._left_out = left_out(self.plan, self.site.prover)
         self._digits = [
             digit
             for code in self.private
@@ -180,7 +182,7 @@ class PathLowering(Rewriter):
 
     def branch(self, node: ir.If) -> Body:
         """Lower an ``if``; what follows meets what either side did."""
-        if not self._at_block and self._speculates(node):
+        if id(node) in self._left_out:
             return self.body(node.then)
         before = self._meet_to_read(node.condition)
         test = self.expression(node.condition)
@@ -190,16 +192,6 @@ class PathLowering(Rewriter):
         otherwise = self.body(node.otherwise)
         self.dirty = self.dirty or ended
         return (*before, ir.If(test, then, otherwise))
-
-    def _speculates(self, node: ir.If) -> bool:
-        """Say whether a thread's ``if`` is left out."""
-        if not any(code.window.of_block for code in self.private) or _reads_memory(node.condition):
-            return False
-        end = self.elements + sum(isinstance(part, ir.Element) for part in ir.parts_of(node.then))
-        inside = [one for one in self.plan.references if self.elements <= one.number < end]
-        own = {number: code.window for number, code in self._own.items()}
-        held = {number: one.window for number, (one, _) in self._held.items()}
-        return runs_in_any_case(node, inside, own, held, self.site.prover)
 
     def repeat(self, node: ir.While) -> Body:
         """Lower a ``while``."""

@@ -29,21 +29,27 @@ It is done for floating sums, for then a tile at the end of an array needs no pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import reduce
+from itertools import product
 from typing import ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.counted_loops import conjuncts
+from metafork.analysis.memory.block_memory import PathPlan, UnknownSizeError, block_memory
+from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import names_in, names_of, private_arrays, substitute_body
+from metafork.ir.polynomial_code import conjunction
+from metafork.ir.rewriting import names_in, names_of, private_arrays, substitute, substitute_body, variables
 from metafork.transform.directive import Refused
 from metafork.transform.loops import counting
 from metafork.transform.schedule import applied
@@ -52,6 +58,8 @@ from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP, not_untouched
 from strategies.threads.steady_loops import INT, LARGEST_BLOCK, Body, Nest, nests
+
+ORDERED = frozenset({"<", "<=", ">", ">="})
 
 
 class ReductionTile(Strategy, frozen=True):
@@ -106,7 +114,7 @@ class _Reduction(Struct, frozen=True):
 
 
 def _reduction(program: ir.Program, analyses: Analyses) -> _Reduction | str:
-    """Return the first loop of sums of a thread whose operands rows or columns of threads share, or why there is none."""
+    """Return the first loop of sums whose operands rows or columns of threads share, or why there is none."""
     match program.body:
         case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
             pass
@@ -198,9 +206,20 @@ def _why_not(mined: ir.Program, analyses: Analyses) -> str | None:
         return memory.left_out[0].reason
     if any(path.block_arrays for path in memory.paths):
         return "the sums of a thread have no registers"
+    prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
+    if not all(_in_any_case(path, prover) for path in memory.paths):
+        return "sums at the end of an array would take a path of their own"
     growth, known = Growth.of(mined, analyses), (*memory.facts.derived, *memory.derived)
     wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, known)]
     return f"a strip of {wide[0]} grows with the data" if wide else None
+
+
+def _in_any_case(path: PathPlan, prover: Prover) -> bool:
+    """Say whether no condition is asked in the loops over strips."""
+    known = left_out(path, prover)
+    strips = [one.body for one in path.program.body if isinstance(one, ir.For)]
+    loops = [one for body in strips for one in ir.walk_statements(body) if isinstance(one, ir.For)]
+    return all(id(one) in known for one in ir.walk_statements(tuple(loops)) if isinstance(one, ir.If))
 
 
 class _Strips:
@@ -257,12 +276,40 @@ class _Strips:
         some = ir.Conditional(ir.binary("<", left, self._size), left, self._size, type_)
         place = ir.Var(fresh(f"{variable.name}_place", self._taken), INT)
         at = ir.Declare(variable.name, variable.type, ir.binary("+", begin, place))
-        sums = substitute_body(nest.loop.body, elements, self._taken)
-        each = self._of_each((*self._steady(), at, *sums))
+        each = self._of_each((*self._steady(), at, *substitute_body(nest.loop.body, elements, self._taken)))
         whole, rest = (counting(place.name, ir.IntConst(0), limit, each) for limit in (self._size, length))
-        (rest,) = substitute_body((rest,), {}, self._taken, renaming=names_in((rest,)) & _declared((rest,)))
-        self._taken |= names_in((rest,))
-        return (ir.Declare(length.name, type_, some), ir.If(ir.binary("==", length, self._size), (whole,), (rest,)))
+        other = substitute_body((rest,), {}, self._taken, renaming=_declared((rest,)))
+        self._taken |= names_in(other)
+        sums: ir.Stmt = ir.If(ir.binary("==", length, self._size), (whole,), other)
+        tests = conjunction([one for guard in self._guards() for one in self._somewhere(*guard)])
+        return (ir.Declare(length.name, type_, some), sums if tests is None else ir.If(tests, (sums,)))
+
+    def _guards(self) -> Iterator[tuple[Body, ir.Expr]]:
+        """Yield what is asked of a result, with the scalars that it is asked of."""
+        scalars: Body = (self._rows.place, self._columns.place)
+        for own, condition in self._nest.guards:
+            scalars = (*scalars, *own)
+            for one in conjuncts(condition):
+                yield scalars, one
+
+    def _somewhere(self, scalars: Body, test: ir.Expr) -> Iterator[ir.Expr]:
+        """Yield a condition without which no result of a thread passes a test of its row and column, if there is one.
+
+        Where the test compares what grows evenly with both, a result in a corner of the tile passes it if any does.
+        """
+        names = {tiles.variable for tiles in (self._rows, self._columns)}
+        known: dict[str, ir.Expr] = {}
+        for one in scalars:
+            if isinstance(one, ir.Declare) and one.value is not None:
+                known[one.name] = substitute(one.value, known)
+        whole = substitute(test, known)
+        if not (isinstance(whole, ir.Binary) and whole.op in ORDERED and names <= variables(whole)):
+            return
+        if not all(_is_even(side, names) for side in (whole.left, whole.right)):
+            return
+        ends = (ir.IntConst(0), ir.IntConst(self._rows.trips - 1))
+        corners = [substitute(whole, dict(zip(sorted(names), one, strict=True))) for one in product(ends, ends)]
+        yield reduce(lambda left, right: ir.binary("||", left, right), corners)
 
     def _steady(self) -> Body:
         return tuple(one for one in self._nest.before if isinstance(one, ir.Declare) and one.name in self._nest.steady)
@@ -289,6 +336,18 @@ class _Strips:
 def _declared(body: Body) -> frozenset[str]:
     heads = (one.init for one in ir.walk_statements(body) if isinstance(one, ir.For))
     return frozenset(one.name for one in (*ir.walk_statements(body), *heads) if isinstance(one, ir.Declare))
+
+
+def _is_even(expr: ir.Expr, names: Set[str]) -> bool:
+    """Say whether an integer is a sum of terms that each have one of some variables at most, or a product by it."""
+    match expr:
+        case ir.Binary(op="+" | "-", left=left, right=right):
+            return _is_even(left, names) and _is_even(right, names)
+        case ir.Binary(op="*", left=left, right=right):
+            both = variables(left) & names, variables(right) & names
+            return not (both[0] and both[1]) and _is_even(left, names) and _is_even(right, names)
+        case _:
+            return not variables(expr) & names or (isinstance(expr, ir.Var) and expr.type.integer)
 
 
 class _Tiles(Struct, frozen=True):

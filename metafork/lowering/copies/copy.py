@@ -120,7 +120,8 @@ class Site(Struct, frozen=True):
 
     ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``shape`` are the
     extents of the block, x first, with which a launch may be wider where ``striding`` holds; ``begins`` are the bytes
-    of shared memory at which windows begin, by name.  ``inside``: the code asks before that a window lies in its array.
+    of shared memory at which windows begin, by name.  ``inside``: the code asks before that a window lies in its array;
+    ``filled``: what of a window lies outside is zero.
     """
 
     symbols: Mapping[str, ir.Expr]
@@ -132,6 +133,7 @@ class Site(Struct, frozen=True):
     rows: RowPlaces
     begins: Mapping[str, Polynomial] = field(default_factory=dict)
     inside: bool = False
+    filled: bool = False
 
     @property
     def axes(self) -> int:

@@ -36,6 +36,7 @@ from metafork.lowering.copies.copy import (
     product_of,
     row_bounds,
     window_offset,
+    zero,
 )
 from metafork.lowering.copies.copy_loops import Growth, Running, Walk
 from metafork.lowering.copies.wide_copies import WideAccess, wide_access
@@ -119,19 +120,23 @@ def _loaded(
     walk = Walk(prefix, counters, extents, site, window.kept, in_branch, lanes, choice)
     strides = (*window.strides[:-1], window.strides[-1] * lanes)
     box = _Box(window, window.lows, strides, extents, counters, site)
-    found = box.coordinates(walk.ends)
+    found = box.coordinates({} if site.filled else walk.ends)
     place = walk.place_in(window, box.in_window(counters), site.symbols)
+
+    guard = conjunction(found.guards)
 
     def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
         if buffer is not None and buffer != ir.IntConst(0):
             place = ir.binary("+", buffer, place)
-        together = range(lanes)
-        return tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in together)
+        copies = tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in range(lanes))
+        if guard is None:
+            return copies
+        type_ = window.array.element
+        outside = (ir.Assign(ir.Element(name, (place,), type_), "", zero(type_)),) if site.filled else ()
+        return (ir.If(guard, copies, outside),)
 
-    guard = conjunction(found.guards)
-    copies = copied(_place(window, found.values, site), place)
-    body = (*found.declarations, *(copies if guard is None else (ir.If(guard, copies),)))
-    return walk.around(body, box.running(walk, tuple(found.declarations), guard, copied))
+    body = (*found.declarations, *copied(_place(window, found.values, site), place))
+    return walk.around(body, box.running(walk, tuple(found.declarations) if guard is not None else None, copied))
 
 
 def _copy(
@@ -175,9 +180,11 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[ir.Stm
 
     def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
         element = window.array.element
-        return (ir.Assign(ir.Element(window.array.name, (offset,), element), "", ir.Element(name, (place,), element)),)
+        to, source = ir.Element(window.array.name, (offset,), element), ir.Element(name, (place,), element)
+        move = ir.Assign(to, "", source)
+        return (move,) if guard is None else (ir.If(guard, (move,)),)
 
-    return walk.around(body, written.running(walk, tuple(decoded), guard, copied))
+    return walk.around(body, written.running(walk, tuple(decoded) if guard is not None else None, copied))
 
 
 def _decode(counter: ir.Var, digit: Digit, highest: Digit, symbols: Mapping[str, ir.Expr]) -> ir.Expr:
@@ -289,14 +296,13 @@ class _Box(Struct, frozen=True):
     def running(
         self,
         walk: Walk,
-        decoded: tuple[ir.Stmt, ...],
-        guard: ir.Expr | None,
+        decoded: tuple[ir.Stmt, ...] | None,
         copy: Callable[[ir.Expr, ir.Expr], tuple[ir.Stmt, ...]],
     ) -> Running | None:
         """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
 
-        ``decoded`` declares what ``guard``, the condition of an element, is made of; ``copy`` is the copy between an
-        offset in the array and one in the window.
+        ``copy`` is the copy between an offset in the array and one in the window; ``decoded`` declares what it needs
+        of the counters, ``None`` where it needs nothing of them.
         """
         window, site = self.window, self.site
         in_order = window.layout.turn == "none" and window.kept is None and not any(window.periods)
@@ -318,8 +324,7 @@ class _Box(Struct, frozen=True):
             return _grown(steps, sizes, offsets=True)
 
         def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
-            copies = copy(offset, place)
-            return copies if guard is None else (*decoded, ir.If(guard, copies))
+            return (*(decoded or ()), *copy(offset, place))
 
         site.rows.spans.append(span)
         return Running(
@@ -330,7 +335,7 @@ class _Box(Struct, frozen=True):
                 {axis: self._scaled(axis, by) for axis, by in growth.items()}, pitches, offsets=False
             ),
             copied,
-            guard is not None,
+            decoded is not None,
             walk.is_line(window, self.in_window(self.counters)),
         )
 

@@ -1,4 +1,4 @@
-"""Speculation: a condition is left out around sums of a thread that nobody reads where it does not hold.
+"""Speculation: conditions that are left out around sums of a thread, which nobody reads where they do not hold.
 
 ``before --> after``, where ``sums`` are registers, and windows of ``a`` and ``b`` lie in shared memory::
 
@@ -24,38 +24,65 @@ from collections.abc import Mapping, Sequence
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.delinearization import coordinates
+from metafork.analysis.memory.block_memory import PathPlan
 from metafork.analysis.memory.private_windows import PrivateWindow, digits_of, thread_renaming
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.references import Guard, Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir import program as ir
+from metafork.ir.visitor import Visitor
 
 
-def runs_in_any_case(
-    node: ir.If,
-    inside: Sequence[Reference],
-    own: Mapping[int, PrivateWindow],
-    held: Mapping[int, Window],
-    prover: Prover,
-) -> bool:
-    """Say whether what a condition of a thread guards may run where it does not hold, conditions in it left out too.
-
-    ``inside`` are the accesses of what it guards; ``own`` and ``held`` are the windows in registers and in shared
-    memory by the number of the access.
-    """
-    if node.otherwise or not all(map(_is_harmless, node.then)):
-        return False
-    sums = {own[one.number].array.name: own[one.number] for one in inside if one.writes and _is_own(one, own)}
-    return bool(sums) and all(
-        _in_vain(one, node, sums[one.array])
-        if one.writes and one.array in sums
-        else _is_own(one, own) or (one.number in held and not one.writes and _within(one, held[one.number], prover))
-        for one in inside
-    )
+def left_out(plan: PathPlan, prover: Prover) -> frozenset[int]:
+    """Return the ``id``s of the conditions of a path's threads that are left out, those in them too."""
+    own = {one.number: window for window in plan.private if window.of_block for one in window.references}
+    if not own:
+        return frozenset()
+    held = {one.number: each.window for each in plan.windows for one in each.window.references}
+    found = _LeftOut(plan.references, own, held, prover)
+    found.body(plan.program.body)
+    return frozenset(found.left_out)
 
 
-def _is_own(reference: Reference, own: Mapping[int, PrivateWindow]) -> bool:
-    return reference.number in own and own[reference.number].of_block
+class _LeftOut(Visitor):
+    def __init__(
+        self,
+        references: Sequence[Reference],
+        own: Mapping[int, PrivateWindow],
+        held: Mapping[int, Window],
+        prover: Prover,
+    ) -> None:
+        self._references, self._own, self._held, self._prover = references, own, held, prover
+        self.left_out: set[int] = set()
+
+    def element(self, node: ir.Element, number: int) -> None:
+        pass
+
+    def branch(self, node: ir.If) -> None:
+        before = self.elements
+        self.expression(node.condition)
+        start = self.elements
+        self.body(node.then)
+        inside = [one for one in self._references if start <= one.number < self.elements]
+        if (
+            start == before
+            and not node.otherwise
+            and all(map(_is_harmless, node.then))
+            and self._runs_in_vain(node, inside)
+        ):
+            self.left_out |= {id(one) for one in ir.walk_statements((node,)) if isinstance(one, ir.If)}
+        self.body(node.otherwise)
+
+    def _runs_in_vain(self, node: ir.If, inside: Sequence[Reference]) -> bool:
+        """Say whether the accesses that a condition guards may be made where it does not hold."""
+        sums = {one.array: self._own[one.number] for one in inside if one.writes and one.number in self._own}
+        return bool(sums) and all(
+            _in_vain(one, node, sums[one.array])
+            if one.writes and one.array in sums
+            else one.number in self._own
+            or (one.number in self._held and not one.writes and _within(one, self._held[one.number], self._prover))
+            for one in inside
+        )
 
 
 def _in_vain(write: Reference, node: ir.If, window: PrivateWindow) -> bool:
