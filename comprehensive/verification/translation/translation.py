@@ -324,7 +324,8 @@ class _RefutedError(Exception):
 def _points(program: ir.Program, wanted: int, factors: Collection[int]) -> Iterator[dict[str, int]]:
     """Yield small points of Start: program parameters from 1 to 4, or to what begins a second tile.
 
-    Where there are tiles, every other attempt has sizes of theirs, and every eighth one multiples of the largest.
+    Where there are tiles, every other attempt has sizes of theirs, every eighth one multiples of the largest, and
+    another eighth small blocks with data just beyond it.
     """
     facts = program_facts(program)
     names = [parameter.name for parameter in program.parameters]
@@ -339,7 +340,11 @@ def _points(program: ir.Program, wanted: int, factors: Collection[int]) -> Itera
         if attempt % 2 and tiles:
             shape = tiles[attempt // 2 % len(tiles)]
             point |= {name: size for name, size in shape.items() if random.randint(0, 1)}
-            if attempt % 8 == 7:
+            if attempt % 8 == 1:
+                point = {
+                    name: random.randint(1, 2) if name in blocks else largest + random.randint(1, 3) for name in names
+                }
+            elif attempt % 8 == 7:
                 point = {name: largest * (1 if name in blocks else random.randint(1, 6)) for name in names}
         full = dict(point)
         try:
