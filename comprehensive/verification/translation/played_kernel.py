@@ -30,7 +30,7 @@ from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_v
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, Kernel, Memory, Space
 from metafork.ir.polynomial_code import LONG
 
-MOST_KERNEL_STEPS = 300_000
+MOST_KERNEL_STEPS = 120_000
 """Statements that all threads run at one point."""
 
 SHARED = " shared"
