@@ -111,7 +111,9 @@ class InstanceMaker:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
             own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
-            if own in (*seen, _without_name(other)) or (self.typical and not is_simpler(lowered, other)):
+            tiled, untiled = (bool(one.program.mapping.several_results) for one in (version, dynamic.version))
+            worth = not self.typical or tiled > untiled or is_simpler(lowered, other)
+            if own in (*seen, _without_name(other)) or not worth:
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 continue
             one = self._within_limits(case, Variant(0, "", version, strategies, values=values))
