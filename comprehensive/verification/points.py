@@ -32,7 +32,7 @@ from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import Phase, Program, walk_statements
+from metafork.ir.program import Parameter, ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
@@ -58,6 +58,9 @@ WIDE = SIZES[12:]
 
 BLOCKS = (2, 4, 8, 16, 17, 32)
 """Those of which two make a block that still has a warp where a thread runs several iterations in each direction."""
+
+WHOLE_BLOCKS, WHOLE_SIZES, FLAT = (4, 8, 16, 32), (8, 12, 16, 24), (1, 2, 3)
+"""Those that tiles fill, in vectors, of blocks and of what else there is; and those of blocks without tiles."""
 
 FULL_BLOCKS = (1, 2, 16, 32, 64)
 """Those of which two make a full block."""
@@ -160,9 +163,11 @@ class Points:
     def _candidate(self, number: int, full: bool, large: bool, vast: bool) -> Values:
         random = self._numbers
         reach = len(SIZES) if vast else (4, 8, len(SIZES), 4)[number % 4]
-        blocks = number % 4 != 3 if large else number % 8 == 7
         programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
         widened = random.choice(programs) if programs and number % 8 == 3 else None
+        blocks = number % 4 != 3 if large else number % 8 == 7
+        whole = number % 8 == 5
+        flat = random.choice(programs) if len(programs) > 1 and number % 16 == 5 else None
         values: Values = {}
         sized = []
         for parameter in self.tree.program.parameters:
@@ -172,6 +177,8 @@ class Points:
                 sizes: Sequence[int] = SIZES[:reach]
                 if full:
                     sizes = FULL_BLOCKS
+                elif whole:
+                    sizes = FLAT if parameter.name == flat else WHOLE_BLOCKS
                 elif parameter.name == widened:
                     sizes = self._wide(widened)
                 elif blocks:
@@ -184,7 +191,7 @@ class Points:
         for name in sized:
             values[name] = random.randint(1, 12)
         for name in sized:
-            values[name] = self._size(name, values)
+            values[name] = random.choice(WHOLE_SIZES) if whole else self._size(name, values)
         return values
 
     def _wide(self, name: str) -> Sequence[int]:
@@ -433,6 +440,8 @@ class Points:
         for parameter in self.tree.program.parameters:
             if point[parameter.name] == 1:
                 marks.add(f"{parameter.name} = 1")
+        if all(_fills(parameter, point[parameter.name]) for parameter in self.tree.program.parameters):
+            marks.add(f"sizes are multiples of {WHOLE_BLOCKS[0]}")
         for symbol in self._derived:
             if symbol.kind == "floor":
                 numerator, denominator = (int(operand.evaluate(point)) for operand in symbol.operands)
@@ -440,6 +449,11 @@ class Points:
                 if point[symbol.name] == 1:
                     marks.add(f"{symbol.name} = 1")
         return marks
+
+
+def _fills(parameter: Parameter, size: int) -> bool:
+    """Say whether tiles fill a size, or may have no place in it."""
+    return size % WHOLE_BLOCKS[0] == 0 or (parameter.kind is ParameterKind.PROGRAM and size in FLAT)
 
 
 def _number(value: Polynomial | None, point: Values) -> int:
