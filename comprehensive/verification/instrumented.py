@@ -24,11 +24,15 @@ ENTRY = "metafork_entered"
 
 
 class Branch(Struct, frozen=True):
-    """One side of a condition of a kernel, ``around`` which is the branch of that number (-1: none)."""
+    """One side of a condition of a kernel, ``around`` which is the branch of that number (-1: none).
+
+    ``fast`` says that it is the side that holds, and that there is another one: what a tile does where it is full.
+    """
 
     condition: str
     holds: bool
     around: int
+    fast: bool
 
     def __str__(self) -> str:
         """Return it in words."""
@@ -65,7 +69,7 @@ class _Announcing(Rewriter):
         if not body:
             return ()
         number, outer = len(self.branches), self.scope
-        self.branches.append(Branch(expression(node.condition), holds, outer))
+        self.branches.append(Branch(expression(node.condition), holds, outer, holds and bool(node.otherwise)))
         told = ir.Call("METAFORK_BRANCH", (ir.IntConst(number),), ScalarType.INT)
         self.scope = number
         inside = self.body(body)

@@ -93,9 +93,9 @@ class VariantResult(Struct):
         return self.points > 0
 
     @property
-    def never_taken(self) -> tuple[str, ...]:
+    def never_taken(self) -> tuple[Branch, ...]:
         """The branches that no point took, without those inside of one."""
-        return tuple(map(str, never_taken(self.branches, self.taken))) if self.raced_points else ()
+        return tuple(never_taken(self.branches, self.taken)) if self.raced_points else ()
 
     @property
     def reason(self) -> str:
@@ -300,7 +300,7 @@ class Verification(Struct):
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
                     **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),
-                    **({"branches_never_taken": list(row.never_taken)} if row.never_taken else {}),
+                    **({"branches_never_taken": list(map(str, row.never_taken))} if row.never_taken else {}),
                 }
                 for row in self.rows
             ],
