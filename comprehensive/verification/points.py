@@ -32,7 +32,7 @@ from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import Parameter, ParameterKind, Phase, Program, walk_statements
+from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
@@ -59,8 +59,8 @@ WIDE = SIZES[12:]
 BLOCKS = (2, 4, 8, 16, 17, 32)
 """Those of which two make a block that still has a warp where a thread runs several iterations in each direction."""
 
-WHOLE_BLOCKS, WHOLE_SIZES, FLAT = (4, 8, 16, 32), (8, 12, 16, 24), (1, 2, 3)
-"""Those that tiles fill, in vectors, of blocks and of what else there is; and those of blocks without tiles."""
+WHOLE_BLOCKS, FLAT = (4, 4, 8, 8, 16, 32), (1, 2, 3)
+"""Those that tiles fill, in vectors, and those without tiles."""
 
 FULL_BLOCKS = (1, 2, 16, 32, 64)
 """Those of which two make a full block."""
@@ -73,6 +73,9 @@ WALKS = "a block walks the grid in "
 
 TOGETHER = "several threads walk the grid"
 """The mark of such a launch whose blocks have threads enough to disturb each other."""
+
+FILLED = f"all sizes are multiples of {WHOLE_BLOCKS[0]}"
+"""How the mark begins of points at which tiles are full and vectors aligned."""
 
 SEVERAL_THREADS = 4
 
@@ -191,7 +194,8 @@ class Points:
         for name in sized:
             values[name] = random.randint(1, 12)
         for name in sized:
-            values[name] = random.choice(WHOLE_SIZES) if whole else self._size(name, values)
+            size = self._size(name, values)
+            values[name] = size + -size % WHOLE_BLOCKS[0] if whole else size
         return values
 
     def _wide(self, name: str) -> Sequence[int]:
@@ -364,6 +368,8 @@ class Points:
                 variant = self.variant_at(whole, leaf)
                 limits = self._small_grid(point, variant.version.program)
                 special |= {f"{WALKS}{limit[-1]}" for limit in limits}
+                if limits:  # the kernel for such a grid has no vectors
+                    special = {mark for mark in special if not mark.startswith(FILLED)}
                 if limits and self._most_threads(point) >= SEVERAL_THREADS:
                     special.add(TOGETHER)
                 yield Point(leaf, variant.number, parameters, {**machine, **limits}, frozenset(special))
@@ -440,8 +446,9 @@ class Points:
         for parameter in self.tree.program.parameters:
             if point[parameter.name] == 1:
                 marks.add(f"{parameter.name} = 1")
-        if all(_fills(parameter, point[parameter.name]) for parameter in self.tree.program.parameters):
-            marks.add(f"sizes are multiples of {WHOLE_BLOCKS[0]}")
+        rest = [one for one in self.tree.program.parameters if point[one.name] % WHOLE_BLOCKS[0]]
+        if all(one.kind is ParameterKind.PROGRAM and point[one.name] in FLAT for one in rest[:1]) and len(rest) < 2:
+            marks.add(f"{FILLED} but {rest[0].name}" if rest else FILLED)
         for symbol in self._derived:
             if symbol.kind == "floor":
                 numerator, denominator = (int(operand.evaluate(point)) for operand in symbol.operands)
@@ -449,11 +456,6 @@ class Points:
                 if point[symbol.name] == 1:
                     marks.add(f"{symbol.name} = 1")
         return marks
-
-
-def _fills(parameter: Parameter, size: int) -> bool:
-    """Say whether tiles fill a size, or may have no place in it."""
-    return size % WHOLE_BLOCKS[0] == 0 or (parameter.kind is ParameterKind.PROGRAM and size in FLAT)
 
 
 def _number(value: Polynomial | None, point: Values) -> int:

@@ -18,8 +18,12 @@ PROGRAMS = {
     for folder in (ROOT / "examples", ROOT / "bench" / "programs", ROOT / "tests" / "end_to_end" / "suites")
     for path in sorted(folder.glob("*.mf"))
 }
-NEVER = {"suites/fdtd_2d": "== 0` holds"}
-"""Only the first row has a border, so that the others of a thread never are on it."""
+NEVER = {
+    "suites/fdtd_2d": ("`i_",),  # only the first row is a border: others of a thread never are on it
+    # What is left over of both jammed loops, at sizes that vectors fill, is more than 50 points show.
+    "examples/matmul_tile": ("`wide_", "`K % 4", "`METAFORK_ALIGNED() && B % 4"),
+}
+"""How conditions begin that need not hold at any point."""
 SEVEN = """
 void seven(int n, {extents}, const float a[n][n][n], float b[n][n][n]) {{
   meta_schedule meta_block({shape}) {{
@@ -53,7 +57,7 @@ def never_taken(source, *, preferred):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_fast_path_of_every_preferred_kernel_runs(name):
     left = never_taken(PROGRAMS[name], preferred=True)
-    assert [branch for branch in left if name not in NEVER or not branch.endswith(NEVER[name])] == []
+    assert [branch for branch in left if not branch.startswith(NEVER.get(name, ()))] == []
 
 
 @pytest.mark.parametrize("text", sampled(FLAT, {"padding"}))
