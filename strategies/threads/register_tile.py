@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from msgspec import Struct
@@ -52,7 +53,7 @@ from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
-from strategies.threads.needs import FULL_WARP, PTX, SEVERAL
+from strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
 from strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 
 COLUMNS = (4, 2)
@@ -74,7 +75,7 @@ class RegisterTile(Strategy, frozen=True):
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     results: int = 32
-    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows")
+    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows", "other columns", "other rows")
 
     def __post_init__(self) -> None:
         if not 8 <= self.results <= 64:
@@ -100,11 +101,14 @@ class RegisterTile(Strategy, frozen=True):
             shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
             if isinstance(shape, _Shape):
                 effect = Effect(f"{' x '.join(map(str, shape.counts))} results per thread")
-                smaller = replace(self, shapes=self.shapes[number:]) if self.shapes[number:] else None
+                # Of blocks that have no warp of columns, none has one of planes, which are more results.
+                left = tuple(one for one in self.shapes[number:] if one != "planes" or not shape.columns)
+                smaller = replace(self, shapes=left) if left else None
                 tiled = replace(version, program=shape.program)
-                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=shape.needs, otherwise=smaller)
+                needs = (*shape.needs, *full_tiles(shape.program))
+                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
-        return NotApplied("; ".join(dict.fromkeys(reasons)))
+        return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
 
 
 class _Tiled(Struct, frozen=True):
@@ -134,8 +138,15 @@ class _Shape(Struct, frozen=True):
     note: str
     needs: tuple[Need[Version], ...] = (FULL_WARP,)
 
+    @property
+    def columns(self) -> bool:
+        """Whether some of them are columns."""
+        return self.program.mapping.columns is not None
+
 
 KEEPS = "threads share what the block keeps, or keep elements across a block-level loop"
+NO_OTHER = ""
+"""Why there are no rows of another loop: what the shapes before say is enough."""
 APART = "what neighbours in x access does not lie side by side in vectors"
 
 
@@ -177,8 +188,11 @@ def _taller(tiled: _Tiled) -> _Shape | str:
     return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(WHOLE_ROWS, 1)))
 
 
-def _columns(tiled: _Tiled) -> _Shape | str:
-    """Return columns of the innermost thread loop in vectors, with rows where these share loads."""
+def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
+    """Return columns of the innermost thread loop in vectors, with rows where these share loads.
+
+    ``place`` says which rows: 0 those that share the most loads.
+    """
     program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
     if tiled.keeps:
         return KEEPS
@@ -186,7 +200,9 @@ def _columns(tiled: _Tiled) -> _Shape | str:
         return "innermost thread loops do not all count int"
     if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
         return "neighbouring iterations of the innermost thread loop share no loads"
-    loop = next(iter(loops_that_share(program, memory)), None)
+    loop = _sharing(tiled, place)
+    if place and loop is None:
+        return NO_OTHER
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
@@ -228,13 +244,15 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     )
 
 
-def _rows(tiled: _Tiled) -> _Shape | str:
-    """Return rows of the outer thread loop whose iterations share the most loads."""
+def _rows(tiled: _Tiled, place: int = 0) -> _Shape | str:
+    """Return rows of the outer thread loop that comes ``place``-th by the loads that its iterations share."""
     program, memory = tiled.program, tiled.memory
     tiles = any(path.windows for path in memory.paths)
     if not tiles and tiled.keeps:
         return "a thread keeps elements in registers across a block-level loop, and no tile is shared"
-    best = next(iter(loops_that_share(program, memory, in_loops=tiles)), None)
+    best = _sharing(tiled, place, in_loops=tiles)
+    if best is None and place:
+        return NO_OTHER
     if best is None:
         where = " in a loop of a thread" if tiles else ""
         return f"neighbouring iterations of thread loops but the innermost share no loads{where}"
@@ -249,13 +267,26 @@ def _rows(tiled: _Tiled) -> _Shape | str:
     return "what a thread keeps across a block-level loop has no registers for several iterations"
 
 
+def _sharing(tiled: _Tiled, place: int, *, in_loops: bool = False) -> int | None:
+    """Return the outer thread loop that comes ``place``-th by the loads that its iterations share.
+
+    A second one is for blocks in which the first has too few iterations, where that can be.
+    """
+    loops = loops_that_share(tiled.program, tiled.memory, in_loops=in_loops)
+    if place >= len(loops) or (place and iterations(tiled.program, loops[0]) < MANY):
+        return None
+    return loops[place]
+
+
 SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "taller": _taller,
     "columns": _columns,
     "planes": _planes,
     "rows": _rows,
+    "other columns": partial(_columns, place=1),
+    "other rows": partial(_rows, place=1),
 }
-"""From the largest on; each gives its shape, or why there is none."""
+"""From the largest on, then for blocks that are flat; each gives its shape, or why there is none."""
 
 
 def _kernel(program: Program, analyses: Analyses) -> Kernel | str:
