@@ -8,6 +8,9 @@
                                                          for (int u = 4 * q; u < B1 && u < 4 * q + 4; u++)
                                                            S(v, u);
 
+Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
+(``metafork.transform.grow``).
+
 Legal always, by what ``meta_for`` promises; ``metafork.lowering.columns`` and ``metafork.lowering.coarsening`` say how
 it is done.  Shapes are tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
 
@@ -44,13 +47,16 @@ from evaluators.registers_per_thread import registers
 from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
-from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.memory.block_shape import iterations_of, phases
 from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.transform.directive import Refused
+from metafork.transform.grow import Grow
+from metafork.transform.schedule import applied
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
@@ -104,8 +110,9 @@ class RegisterTile(Strategy, frozen=True):
                 # Of blocks that have no warp of columns, none has one of planes, which are more results.
                 left = tuple(one for one in self.shapes[number:] if one != "planes" or not shape.columns)
                 smaller = replace(self, shapes=left) if left else None
-                tiled = replace(version, program=shape.program)
-                needs = (*shape.needs, *full_tiles(shape.program))
+                grown = _grown(shape.program, analyses)
+                needs = (*shape.needs, *full_tiles(grown))
+                tiled = replace(version, program=grown)
                 return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
         return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
@@ -287,6 +294,16 @@ SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "other rows": partial(_rows, place=1),
 }
 """From the largest on, then for blocks that are flat; each gives its shape, or why there is none."""
+
+
+def _grown(program: Program, analyses: Analyses) -> Program:
+    """Return a program whose blocks have as many threads as without tiles, where ``meta_block`` said how many."""
+    if not program.blocked or len(phases(program)) != 1:
+        return program
+    threads = phases(program)[0].threads
+    counts = [(loop.var, iterations_of(program, place)) for place, loop in enumerate(threads)]
+    grown = applied(program, [Grow(loop, count) for loop, count in counts if count > 1], analyses)
+    return program if isinstance(grown, Refused) else grown
 
 
 def _kernel(program: Program, analyses: Analyses) -> Kernel | str:
