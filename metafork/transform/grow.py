@@ -113,8 +113,10 @@ class _Placed(Rewriter):
     def __init__(self, block: str, thread: ir.MetaFor, place: ir.Expr, assigned: frozenset[str]) -> None:
         self.scope = {}
         self._loops, self._assigned = {block, thread.var}, assigned
-        product = ir.binary("*", ir.Var(block, INT), thread.extent)
-        self._places: dict[ir.Expr, ir.Expr] = {ir.binary("+", product, ir.Var(thread.var, INT)): place}
+        first, index, size = ir.Var(block, INT), ir.Var(thread.var, INT), thread.extent
+        begins = ir.binary("*", first, size), ir.binary("*", size, first)
+        sums = [one for begin in begins for one in (ir.binary("+", begin, index), ir.binary("+", index, begin))]
+        self._places: dict[ir.Expr, ir.Expr] = dict.fromkeys(sums, place)
 
     def inner(self) -> Mapping[str, ir.Expr]:
         return dict(self.scope)

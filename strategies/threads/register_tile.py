@@ -75,13 +75,17 @@ MOST_REGISTERS = 168
 
 
 class RegisterTile(Strategy, frozen=True):
-    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``."""
+    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
+
+    ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
+    """
 
     name: str = "register_tile"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     results: int = 32
     shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows", "other columns", "other rows")
+    grows: bool = True
 
     def __post_init__(self) -> None:
         if not 8 <= self.results <= 64:
@@ -106,15 +110,23 @@ class RegisterTile(Strategy, frozen=True):
         for number, kind in enumerate(self.shapes, 1):
             shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
             if isinstance(shape, _Shape):
-                effect = Effect(f"{' x '.join(map(str, shape.counts))} results per thread")
-                # Of blocks that have no warp of columns, none has one of planes, which are more results.
-                left = tuple(one for one in self.shapes[number:] if one != "planes" or not shape.columns)
+                what = f"{' x '.join(map(str, shape.counts))} results per thread"
+                effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
+                grown = _grown(shape.program, analyses) if self.grows else shape.program
+                # Of blocks that have no warp of columns, none has one of planes, which are more results; blocks that
+                # grow are not too flat.
+                needless = {"planes"} if shape.columns else set()
+                needless |= {"other columns", "other rows"} if grown is not shape.program else set()
+                left = tuple(one for one in self.shapes[number:] if one not in needless)
                 smaller = replace(self, shapes=left) if left else None
-                grown = _grown(shape.program, analyses)
+                if smaller is None and grown is not shape.program:
+                    smaller = replace(self, shapes=STRATEGY.shapes, grows=False)
                 needs = (*shape.needs, *full_tiles(grown))
                 tiled = replace(version, program=grown)
                 return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
+        if self.grows and program.blocked and self.shapes != STRATEGY.shapes:
+            return replace(self, shapes=STRATEGY.shapes, grows=False).apply(version, analyses)
         return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
 
 
