@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -285,8 +284,11 @@ def discuss(
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses, by_cost)
     outcome = discussion.run(Version(program))
     remarks: tuple[Remark, ...] = ()
-    with suppress(OutOfTimeError), until(deadline, LEAST_READING):
-        remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
+    try:
+        with until(deadline, LEAST_READING):
+            remarks = explained(choice, strategies if outcome.complete else (), analyses, by_cost)
+    except OutOfTimeError:
+        outcome = structs.replace(outcome, complete=False)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
     typical = static == "auto" and not listed
     if not typical and not listed:

@@ -70,7 +70,7 @@ class Discussion(Leaves[V]):
             self._counters,
             tuple(self.systems.derived),
             tuple(self._notes),
-            self._complete and not self.measured.interrupted,
+            self._complete and not self.measured.interrupted and not self.systems.late,
             self.statistics,
         )
 
@@ -124,7 +124,6 @@ class Discussion(Leaves[V]):
             other = replace(quintuple.otherwise, system=quintuple.system, point=quintuple.point)
             return None, self.comprehensive_optimization(other)
         if self._late():
-            self._complete = False
             brief = f"time limit reached with {counter.name} refused"
             return None, self._region(quintuple, brief, ("strategies left untried",))
         skipped: list[str] = []

@@ -5,7 +5,8 @@ constant extent then stays in registers, and copies and loops have constant boun
 is chosen, do not change: whoever launches a leaf compares the arguments with an instance's values and checks that it
 fits too.
 
-Where the user names no values, those of ``typical_values`` are tried, and kept where the kernel is simpler.
+Where the user names no values, those of ``typical_values`` are tried, and kept where the kernel is simpler; the others
+are not tried where it is not for the first that a leaf can have.
 """
 
 from __future__ import annotations
@@ -81,15 +82,15 @@ class InstanceMaker:
             if not self.typical:
                 notes += [(f"instances of leaf {leaf.id}", sentence) for sentence in said]
         if self.typical:
-            tried = "; ".join(map(values_text, self.combinations))
-            none = f"none: for typical values ({tried}) no kernel that a machine runs is simpler; --static names others"
+            first = values_text(self.combinations[0])
+            none = f"none: no kernel is simpler for typical values ({first} and others); --static names others"
             notes.append(("instances", CHOSEN if any_ else LATE if late else none))
         return replace(
             tree,
             leaves=tuple(leaves),
             notes=tuple(notes),
             derived=tuple(self.systems.derived),
-            complete=tree.complete and not late,
+            complete=tree.complete and not late and not self.systems.late,
         )
 
     def _instances(self, case: Case[Version], leaf: Leaf, notes: list[str]) -> list[Variant]:
@@ -111,8 +112,12 @@ class InstanceMaker:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
             own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
-            if own in (*seen, _without_name(other)) or (self.typical and not is_simpler(lowered, other)):
+            tiled, untiled = (bool(one.program.mapping.several_results) for one in (version, dynamic.version))
+            worth = not self.typical or tiled > untiled or is_simpler(lowered, other)
+            if own in (*seen, _without_name(other)) or not worth:
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
+                if self.typical and not made:
+                    return made  # the other ones are hardly ever simpler then
                 continue
             one = self._within_limits(case, Variant(0, "", version, strategies, values=values))
             if isinstance(one, NotKnown):

@@ -65,7 +65,6 @@ class Leaves(Generic[V]):
         if not candidates:
             return quintuple
         if self._late():
-            self._complete = False
             names = ", ".join(strategy.name for strategy in candidates)
             self._note("time limit", f"{names} not tried at the leaf after {described(quintuple.applied)}")
             return quintuple
@@ -252,8 +251,13 @@ class Leaves(Generic[V]):
         return system if self._late() else self.systems.irredundant(system)
 
     def _late(self) -> bool:
-        """Say whether the time is up: from then on nothing is transformed, measured or simplified any more."""
-        return self._deadline is not None and time.monotonic() > self._deadline
+        """Say whether the time is up: from then on nothing is transformed, measured or simplified any more.
+
+        Who asks leaves something out then: the outcome is not complete.
+        """
+        late = self._deadline is not None and time.monotonic() > self._deadline
+        self._complete = self._complete and not late
+        return late
 
     def _note(self, subject: str, sentence: str) -> None:
         self._notes[subject, sentence] = None

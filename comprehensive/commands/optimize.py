@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _LEAST_DRAWN = 1.0
 """Seconds for the drawing where the time limit leaves none."""
+_NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
 
 
 @click.command()
@@ -166,7 +167,9 @@ def command(
         if output is not None or not as_json:
             emitted = None if emit is None else (emit, target or _usual_target(emit, machine or ""))
             result, problems = _write(result, folder, way, emitted, allow_fma, depfile, deadline)
-        incomplete = "" if result.complete else "the time limit ended the run early; the tree is incomplete"
+        what = "the drawing is left out" if _NOT_DRAWN.format(result.unit.name) in problems else ""
+        what = what if result.complete else "the tree is incomplete"
+        incomplete = what and f"the time limit ended the run early; {what}"
         text = result.to_json() if as_json else _summary(result, folder) + "\n"
         return _Outcome(path, source, result.warnings, text, problems, unused, incomplete)
 
@@ -301,7 +304,7 @@ def _write(
     except (render.NoGraphvizError, render.TooLargeError) as error:
         problems.append(f"{stem}.tree.svg is not drawn: {error}")
     except subprocess.TimeoutExpired:
-        problems.append(f"{stem}.tree.svg is not drawn: the time limit was reached")
+        problems.append(_NOT_DRAWN.format(stem))
     except subprocess.CalledProcessError as error:
         problems.append(f"{stem}.tree.svg is not drawn: Graphviz failed: {error.stderr.strip()}")
     try:

@@ -167,7 +167,10 @@ def _attempt(
             f"    if ({signature.parameters[p]} != {n}) return METAFORK_EINVAL;"
             for p, n in (compiled_for or {}).items()
         ),
-        *(f"    {line}" for line in [*body, *shape]),
+        *(f"    {line}" for line in body),
+        "    if (!metafork_s->ready) {",
+        *(f"        {line}" for line in shape),
+        "    }",
         "    if (metafork_failed) return METAFORK_EOVERFLOW;",
         *target.launching(Attempt(code, tuple(arguments), trace, values)),
         "}",
@@ -287,14 +290,15 @@ def _launch(tree: ScheduleTree, signature: Signature, values: int | None) -> lis
         f"    {_inputs_variable(signature)}",
         f"    void *const metafork_d[] = {{{pointers}}};",
     ]
+    integers = len(signature.parameters)
+    lines.append("    static __thread metafork_recent metafork_last;")
+    lines.append(f"    static __thread int64_t metafork_numbers[{max(integers, 1)}];")
     if values is not None:
         lines.append(f"    int64_t metafork_v[{values}] = {{0}};")
-        chosen = f"&{name}_schedule, {name}_chosen, metafork_v"
-        given = f"&metafork_i, {signature.leaf}, {signature.stream}, metafork_d"
-        call = f"metafork_launch_leaf({chosen}, {name}_attempt, {given})"
-    else:
-        lines.append("    metafork_shape metafork_s = METAFORK_NONE;")
-        call = f"{name}_attempt(&metafork_i, {signature.leaf}, true, &metafork_s, {signature.stream}, metafork_d)"
+    how = f"{name}_chosen, metafork_v" if values is not None else "NULL, NULL"
+    given = f"&metafork_i, {signature.leaf}, {signature.stream}, metafork_d"
+    last = f"&metafork_last, metafork_numbers, {integers}"
+    call = f"metafork_launch_leaf(&{name}_schedule, {how}, {name}_attempt, {given}, {last})"
     return [*lines, f"    return {call};", "}", "", *_launch_variant(tree, signature, pointers)]
 
 

@@ -75,9 +75,10 @@ def select_text(
     tables = ConditionTables(name, order)
     for parameter in signature.parameters:
         tables.add_slot(parameter)
-    fill = [f"metafork_v[{tables.slots[p]}] = {text};" for p, text in signature.parameters.items()]
-    fill += _machine_values(tree, tables)
-    fill += _opaque_values(tree, signature, tables)
+    given = [f"metafork_v[{tables.slots[p]}] = {text};" for p, text in signature.parameters.items()]
+    given += _machine_values(tree, tables)
+    depends = tables.size
+    fill = _opaque_values(tree, signature, tables)
     for symbol in tree.derived:
         # The operands are tabulated first: a symbol is defined by earlier ones.
         call = _derived_value(symbol, tables)
@@ -110,17 +111,38 @@ def select_text(
     size = max(tables.size, 1)
     lines += [
         "",
-        "/* The leaf that the tree gives, 0: none, -1: outside of Start, -2: a derived value does not fit. */",
-        f"static int {name}_choose(const metafork_machine *metafork_m, {integers})",
+        f"static int {name}_compute({integers})",
         "{",
         "    int metafork_failed = 0;",
-        "    (void)metafork_m;",
+        *(f"    (void){one};" for one in signature.parameters.values()),
         *(f"    {line}" for line in fill),
         f"    for (int metafork_i = 0; metafork_i < {len(start)}; metafork_i++)",
         f"        if (!metafork_holds(&{name}_start[metafork_i], metafork_v)) return -1;",
         "    if (metafork_failed) return -2;",
         *(f"    {line}" for line in regions.fill),
         f"    return metafork_walk({name}_nodes, {name}_conditions, {root}, metafork_v);",
+        "}",
+        "",
+        "/* The leaf that the tree gives, 0: none, -1: outside of Start, -2: a derived value does not fit.  A thread",
+        f" * remembers what it computed last from the first {depends} values. */",
+        f"static int {name}_choose(const metafork_machine *metafork_m, {integers})",
+        "{",
+        "    static __thread struct {",
+        "        bool known;",
+        "        int leaf;",
+        f"        int64_t values[{size}];",
+        "    } metafork_last;",
+        "    (void)metafork_m;",
+        *(f"    {line}" for line in given),
+        "    if (!metafork_last.known ||",
+        f"        memcmp(metafork_last.values, metafork_v, {depends} * sizeof *metafork_v) != 0) {{",
+        f"        metafork_last.leaf = {name}_compute({arguments});",
+        "        memcpy(metafork_last.values, metafork_v, sizeof metafork_last.values);",
+        "        metafork_last.known = true;",
+        "    } else {",
+        "        memcpy(metafork_v, metafork_last.values, sizeof metafork_last.values);",
+        "    }",
+        "    return metafork_last.leaf;",
         "}",
         "",
         f"int {select_declaration(signature)}",

@@ -24,7 +24,8 @@ TIMEOUT_MS = 60_000
 class PathSolver:
     """A solver over the reals (``integers`` false) or the integers; symbols in ``real`` are never integers.
 
-    Two that are used by turns share a context of Z3 (``beside``), which takes a while to be made.
+    Two that are used by turns share a context of Z3 (``beside``), which takes a while to be made.  ``late`` says that
+    the deadline left a question open.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class PathSolver:
         self._path: list[Constraint] = []
         self._background = list(background)
         self.calls = 0
+        self.late = False
         for fact in self._background:
             self._solver.add(self.formula(fact))
 
@@ -71,6 +73,7 @@ class PathSolver:
         if self._deadline is not None:
             left = int(1000 * (self._deadline - time.monotonic()))
             if left <= 0:
+                self.late = True
                 return "unknown"
             self._solver.set("timeout", min(left, self._timeout_ms))
         self._move_to(path)
@@ -87,6 +90,8 @@ class PathSolver:
             self._model = self._solver.model()
         elif result == self._z3.unsat:
             answer = "unsat"
+        elif self._deadline is not None and time.monotonic() > self._deadline:
+            self.late = True
         if negated:
             self._solver.pop()
         return answer

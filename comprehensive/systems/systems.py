@@ -68,6 +68,11 @@ class Systems:
         """How many questions Z3 was asked."""
         return sum(solver.calls for solver in (self._over_reals, self._over_integers) if solver is not None)
 
+    @property
+    def late(self) -> bool:
+        """Whether the deadline left a question open."""
+        return any(solver.late for solver in (self._over_reals, self._over_integers) if solver is not None)
+
     def define(self, symbol: DerivedSymbol) -> None:
         """Add a derived symbol: its defining constraints hold in every system from now on."""
         facts = symbol.constraints()

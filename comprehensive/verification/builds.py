@@ -35,7 +35,7 @@ from comprehensive.verification.driver import (
     flat_functions,
     telling_reference_text,
 )
-from comprehensive.verification.instrumented import instrumented
+from comprehensive.verification.instrumented import Branch, instrumented
 from metafork.ir.arithmetic.math_functions import INEXACT
 from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.printing.cuda import kernel_text
@@ -59,12 +59,13 @@ def plain_code(variant: Variant) -> LeafCode:
     return LeafCode(kernel, kernel_text(kernel))
 
 
-def raced_code_of(code_of: CodeOf) -> CodeOf:
-    """Return the same kernels with their accesses told."""
+def raced_code_of(code_of: CodeOf, branches: dict[str, tuple[Branch, ...]]) -> CodeOf:
+    """Return the same kernels with their accesses told; ``branches`` grows by those of each kernel."""
 
     def raced_code(variant: Variant) -> LeafCode:
         kernel = code_of(variant).kernel
-        return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(instrumented(kernel)))
+        telling, branches[variant.kernel] = instrumented(kernel)
+        return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(telling))
 
     return raced_code
 
@@ -91,6 +92,7 @@ class Run(Struct, frozen=True):
     the serial reference that ended it, on the values made up for it.  ``outside`` is where the serial program leaves an
     array (the access, its index and extent, a hint), and nothing else is known then.  ``serial`` is what the runtime
     said where the serial code ran in place of a kernel; ``late`` says that the time given was over first.
+    ``branches`` are those that a race program takes first here, by kernel and number.
     """
 
     problem: str
@@ -101,6 +103,7 @@ class Run(Struct, frozen=True):
     outside: tuple[str, ...] = ()
     serial: str = ""
     late: bool = False
+    branches: frozenset[tuple[str, int]] = frozenset()
 
 
 def _cxx(*flags: str) -> tuple[str, ...]:
@@ -115,6 +118,7 @@ class Build:
     ``optimization`` is the compiler's level for the checked kernels: ``-O1`` shows what a wrong ``restrict`` does,
     ``-O0`` compiles in a quarter of the time.  ``init`` is a C file whose functions ``NAME_init`` fill arrays.
     ``unchecked`` says, after ``make``, why the serial program's indices are not checked; empty where they are.
+    ``branches`` are those that a race program announces, by kernel.
     Compilers that run when no time is ``left`` are ended.
     """
 
@@ -128,6 +132,7 @@ class Build:
         self.optimization = optimization
         self.init = init
         self.unchecked = ""
+        self.branches: dict[str, tuple[Branch, ...]] = {}
         self.commands = Commands(directory, jobs, left)
         self._host = ""
         self._talking = False
@@ -148,7 +153,9 @@ class Build:
             "metafork_contract.c": contract_text(unit),
         }
         if raced:
-            told = rendered_files(self.result, code_of=raced_code_of(self.code_of), generation=generation)
+            told = rendered_files(
+                self.result, code_of=raced_code_of(self.code_of, self.branches), generation=generation
+            )
             files["metafork_race.cu"] = told[generated]
         self._host = with_flat_functions(unit, files)
         for name, function in zip(self.drivers, self.functions, strict=True):
@@ -265,6 +272,7 @@ OUTSIDE = "outside "
 
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _SERIAL = re.compile(r"^metafork: (.*); the serial code runs$", re.MULTILINE)
+_BRANCH = re.compile(r"^branch (\w+) (\d+)$", re.MULTILINE)
 _LAUNCH = re.compile(
     r"^metafork: (\w+) leaf (\d+)((?: \w+=-?\d+)*) grid=\S+ block=\S+ shared_bytes=(\d+)"
     r"(?: registers=\d+)?(?: large)?(?: variant=(\d+))?",
@@ -320,6 +328,7 @@ def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> li
         )
         reached = tuple((m[1], _values(m[2])) for m in _REACHED.finditer(text))
         serial = "; ".join(dict.fromkeys(_SERIAL.findall(trace)))
+        branches = frozenset((m[1], int(m[2])) for m in _BRANCH.finditer(trace))
         text = _REACHED.sub("", text)
         last = number == len(said) - 1
         if text.startswith(OUTSIDE):
@@ -333,7 +342,7 @@ def _one_run(command: Sequence[str], lines: Sequence[str], seconds: float) -> li
             runs.append(Run(fault, launches, False, failed, reached, serial=serial, late=late))
         else:
             problem = "" if text.strip() == "same" else text.strip() or "no result"
-            runs.append(Run(problem, launches, reached=reached, serial=serial))
+            runs.append(Run(problem, launches, reached=reached, serial=serial, branches=branches))
     return runs
 
 

@@ -225,6 +225,8 @@ class _Run(Struct):
         )  # fmt: skip
         self.progress("compile", 0, 1)
         build.make(raced=self.options.races)
+        for row in self.found.rows:
+            row.branches = build.branches.get(row.kernel, ())
         if build.unchecked:
             self.found.notes.append(f"indices of the serial run were not checked: {build.unchecked}")
         device = DeviceBuild(build, self.options.runner) if self.options.device else None
@@ -420,6 +422,7 @@ class _Run(Struct):
         if self._left_out(job, run):
             return
         job.row.raced_points += 1
+        self.found.take(run.branches)
         if run.problem:
             told = "data race" in run.problem or "uninitialised" in run.problem
             self._fail("races" if told else "code", job, run.problem)

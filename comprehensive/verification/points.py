@@ -32,7 +32,7 @@ from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
-from metafork.ir.program import Phase, Program, walk_statements
+from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT
 
 MOST_ELEMENTS = 20_000
@@ -59,6 +59,9 @@ WIDE = SIZES[12:]
 BLOCKS = (2, 4, 8, 16, 17, 32)
 """Those of which two make a block that still has a warp where a thread runs several iterations in each direction."""
 
+WHOLE_BLOCKS, FLAT = (4, 4, 8, 8, 16, 32), (1, 2, 3)
+"""Those that tiles fill, in vectors, and those without tiles."""
+
 FULL_BLOCKS = (1, 2, 16, 32, 64)
 """Those of which two make a full block."""
 
@@ -70,6 +73,9 @@ WALKS = "a block walks the grid in "
 
 TOGETHER = "several threads walk the grid"
 """The mark of such a launch whose blocks have threads enough to disturb each other."""
+
+FILLED = f"all sizes are multiples of {WHOLE_BLOCKS[0]}"
+"""How the mark begins of points at which tiles are full and vectors aligned."""
 
 SEVERAL_THREADS = 4
 
@@ -160,9 +166,11 @@ class Points:
     def _candidate(self, number: int, full: bool, large: bool, vast: bool) -> Values:
         random = self._numbers
         reach = len(SIZES) if vast else (4, 8, len(SIZES), 4)[number % 4]
-        blocks = number % 4 != 3 if large else number % 8 == 7
         programs = [one.name for one in self.tree.program.parameters if one.kind.value == "program"]
         widened = random.choice(programs) if programs and number % 8 == 3 else None
+        blocks = number % 4 != 3 if large else number % 8 == 7
+        whole = number % 8 == 5
+        flat = random.choice(programs) if len(programs) > 1 and number % 16 == 5 else None
         values: Values = {}
         sized = []
         for parameter in self.tree.program.parameters:
@@ -172,6 +180,8 @@ class Points:
                 sizes: Sequence[int] = SIZES[:reach]
                 if full:
                     sizes = FULL_BLOCKS
+                elif whole:
+                    sizes = FLAT if parameter.name == flat else WHOLE_BLOCKS
                 elif parameter.name == widened:
                     sizes = self._wide(widened)
                 elif blocks:
@@ -184,7 +194,8 @@ class Points:
         for name in sized:
             values[name] = random.randint(1, 12)
         for name in sized:
-            values[name] = self._size(name, values)
+            size = self._size(name, values)
+            values[name] = size + -size % WHOLE_BLOCKS[0] if whole else size
         return values
 
     def _wide(self, name: str) -> Sequence[int]:
@@ -357,6 +368,8 @@ class Points:
                 variant = self.variant_at(whole, leaf)
                 limits = self._small_grid(point, variant.version.program)
                 special |= {f"{WALKS}{limit[-1]}" for limit in limits}
+                if limits:  # the kernel for such a grid has no vectors
+                    special = {mark for mark in special if not mark.startswith(FILLED)}
                 if limits and self._most_threads(point) >= SEVERAL_THREADS:
                     special.add(TOGETHER)
                 yield Point(leaf, variant.number, parameters, {**machine, **limits}, frozenset(special))
@@ -433,6 +446,9 @@ class Points:
         for parameter in self.tree.program.parameters:
             if point[parameter.name] == 1:
                 marks.add(f"{parameter.name} = 1")
+        rest = [one for one in self.tree.program.parameters if point[one.name] % WHOLE_BLOCKS[0]]
+        if all(one.kind is ParameterKind.PROGRAM and point[one.name] in FLAT for one in rest[:1]) and len(rest) < 2:
+            marks.add(f"{FILLED} but {rest[0].name}" if rest else FILLED)
         for symbol in self._derived:
             if symbol.kind == "floor":
                 numerator, denominator = (int(operand.evaluate(point)) for operand in symbol.operands)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
 
 from comprehensive.case_discussion.properties import Check
 from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
+from comprehensive.verification.instrumented import Branch, never_taken
 from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
 
@@ -52,7 +53,8 @@ class VariantResult(Struct):
     ``leaf_title`` says what its leaf does, ``title`` what it does beside that (empty: nothing, it is the leaf's own).
     ``registers`` maps a target to (estimate, what ptxas allotted).  ``not_run`` says why no run was tried, ``left_out``
     why one showed nothing.  ``device_points`` are those at which it ran on a GPU, ``not_on_device`` why it did not at
-    another one; ``for_values`` says that it is an instance.
+    another one; ``for_values`` says that it is an instance.  ``branches`` are those of its kernel, of which ``taken``
+    are, by number, at some point.
     """
 
     schedule: str
@@ -67,6 +69,8 @@ class VariantResult(Struct):
     raced_points: int = 0
     device_points: int = 0
     marks: set[str] = field(default_factory=set)
+    branches: tuple[Branch, ...] = ()
+    taken: set[int] = field(default_factory=set)
     registers: dict[str, tuple[int | None, int]] = field(default_factory=dict)
     dataflow: Validation | None = None
     not_run: str = ""
@@ -87,6 +91,11 @@ class VariantResult(Struct):
     def verified(self) -> bool:
         """Whether it ran at all: what never ran is not verified."""
         return self.points > 0
+
+    @property
+    def never_taken(self) -> tuple[Branch, ...]:
+        """The branches that no point took, without those inside of one."""
+        return tuple(never_taken(self.branches, self.taken)) if self.raced_points else ()
 
     @property
     def reason(self) -> str:
@@ -142,6 +151,11 @@ class Verification(Struct):
             if check.verdict is Verdict.NO
         ]
 
+    def take(self, branches: Collection[tuple[str, int]]) -> None:
+        """Note that a run took branches, by kernel and number."""
+        for row in self.rows:
+            row.taken |= {number for kernel, number in branches if kernel == row.kernel}
+
     def leaf_named(self, schedule: str, leaf: int) -> str:
         """Return what a leaf of a schedule is called: ``leaf 2 (a in shared memory)``."""
         row = next((row for row in self.rows if (row.schedule, row.leaf) == (schedule, leaf)), None)
@@ -187,6 +201,7 @@ class Verification(Struct):
             unknown = (f"{c.name}: {c.ground}" for c in checks if c.verdict is Verdict.UNKNOWN)
             lines += [f"  unknown: {text}" for text in unknown]
         lines += self._dataflow_lines()
+        lines += self._branch_lines()
         lines += self._register_lines()
         lines += self._device_lines()
         lines += [f"note: {note}" for note in self.notes]
@@ -214,6 +229,16 @@ class Verification(Struct):
         several = {row.leaf for row in self.rows if row.variant > 1}
         names = (f"{row.leaf} variant {row.variant}" if row.leaf in several else str(row.leaf) for row in rows)
         return f"leaves {', '.join(names)}"
+
+    def _branch_lines(self) -> list[str]:
+        """Return which code of a kernel ran at no point."""
+        lines = []
+        for row in self.rows:
+            if row.never_taken:
+                first, *others = row.never_taken
+                more = f" (and {len(others)} more: --json)" if others else ""
+                lines.append(f"no point ran what {row.schedule} {row.name} does where {first}{more}")
+        return lines
 
     def _register_lines(self) -> list[str]:
         lines = []
@@ -275,6 +300,7 @@ class Verification(Struct):
                     "registers": {t: {"estimate": e, "ptxas": r} for t, (e, r) in sorted(row.registers.items())},
                     **({"dataflow_detail": row.dataflow.detail} if row.dataflow is not None else {}),
                     **({"not_run": row.not_run} if row.not_run else {}),
+                    **({"branches_never_taken": list(map(str, row.never_taken))} if row.never_taken else {}),
                 }
                 for row in self.rows
             ],

@@ -7,7 +7,7 @@ there holds over the integers too), then over the integers for a counterexample.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from random import Random
 from typing import Any, TypeAlias
@@ -220,10 +220,15 @@ class Prover:
 
 SAMPLES = 12
 """How many sample points are looked for, in at most twenty times as many tries."""
+SCALES = (1, 4, 32)
+"""By these the dividends of a point are multiplied to make room for a larger symbol."""
 
 
 def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSymbol]) -> list[dict[str, int]]:
-    """Return a few small integer points that satisfy all premises (none where the search finds none)."""
+    """Return a few small integer points that satisfy all premises (none where the search finds none).
+
+    Where a symbol is the same at all of them, there are points with larger ones behind them if they are found.
+    """
     premises, quotients = tuple(premises), tuple(quotients)
     derived = {quotient.name for quotient in quotients}
     free = sorted({name for premise in premises for name in premise.symbols} - derived)
@@ -238,22 +243,38 @@ def sample_points(premises: Iterable[Constraint], quotients: Iterable[DerivedSym
         reach = 4 if attempt % 2 else 40
         return {name: numbers.randint(0, reach if numbers.random() < 0.5 else 3) for name in free} | known
 
-    found = _satisfying(small, premises, quotients)
-    if found:
-        return found
-    return _satisfying(
-        lambda attempt: {name: known.get(name, numbers.randint(0, 4 * 10 ** (attempt % 4))) for name in free},
-        premises,
-        quotients,
-    )
+    dividends = {name for quotient in quotients for name in quotient.operands[0].symbols}
+
+    def large(attempt: int) -> dict[str, int]:
+        reach = 4 * 10 ** (attempt % 4)
+        if attempt % 8 < 4:  # all alike, then quotients that may be large although they have many divisors
+            return {name: known.get(name, numbers.randint(0, reach)) for name in free}
+        least = {name: int(box.least.get(name, 0)) for name in free}
+        few = {name: one + numbers.randint(0, 2) for name, one in least.items()}
+        return few | {name: numbers.randint(0, 100 * reach) for name in dividends if name in few} | known
+
+    tried = range(20 * SAMPLES)
+    found = _satisfying(map(small, tried), premises, quotients) or _satisfying(map(large, tried), premises, quotients)
+    for name in free if found else ():
+        if name not in known and len({point[name] for point in found}) == 1:
+            larger = (
+                {one: point[one] * (scale if one in dividends else 1) for one in free} | {name: point[name] + more}
+                for scale in SCALES
+                for more in (1, 2)
+                for point in found[:SAMPLES]
+            )
+            found += _satisfying(larger, premises, quotients, 2)
+    return found
 
 
 def _satisfying(
-    tried: Callable[[int], dict[str, int]], premises: Sequence[Constraint], quotients: Sequence[DerivedSymbol]
+    tried: Iterable[dict[str, int]],
+    premises: Sequence[Constraint],
+    quotients: Sequence[DerivedSymbol],
+    most: int = SAMPLES,
 ) -> list[dict[str, int]]:
     found: list[dict[str, int]] = []
-    for attempt in range(20 * SAMPLES):
-        point = tried(attempt)
+    for point in tried:
         try:
             for quotient in quotients:
                 point[quotient.name] = quotient.evaluate(point)
@@ -261,7 +282,7 @@ def _satisfying(
             continue
         if all(premise.holds(point) for premise in premises):
             found.append(point)
-            if len(found) == SAMPLES:
+            if len(found) == most:
                 break
     return found
 

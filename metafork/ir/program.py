@@ -340,6 +340,7 @@ class Program(Node, frozen=True):
     ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
+    ``blocked`` says that a ``meta_block`` clause gives the threads of a block, and not how much it computes.
     """
 
     name: str
@@ -355,7 +356,10 @@ class Program(Node, frozen=True):
     exactness: tuple[Constraint, ...] = ()
     tables: tuple[Table, ...] = ()
     static: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    blocked: bool = False
     span: Span = NOWHERE
+
+    aside: ClassVar[frozenset[str]] = frozenset({"span", "blocked"})
 
     def mapped(self, **fields: Any) -> Program:
         """Return the program with these fields of its mapping replaced."""

@@ -107,12 +107,15 @@ def names_in(body: tuple[ir.Stmt, ...]) -> frozenset[str]:
     return frozenset(names)
 
 
-def without_unread(body: tuple[ir.Stmt, ...], names: Set[str]) -> tuple[ir.Stmt, ...]:
-    """Return a body without those declarations of its own scope, of these names, that nothing behind them names."""
+def without_unread(body: tuple[ir.Stmt, ...], names: Set[str] | None = None) -> tuple[ir.Stmt, ...]:
+    """Return a body without those declarations of its own scope, of ``names``, that nothing behind them names."""
     kept: list[ir.Stmt] = []
+    named: set[str] = set()
     for stmt in reversed(body):
-        if not (isinstance(stmt, ir.Declare) and stmt.name in names and stmt.name not in names_in(tuple(kept))):
-            kept.append(stmt)
+        if isinstance(stmt, ir.Declare) and (names is None or stmt.name in names) and stmt.name not in named:
+            continue
+        kept.append(stmt)
+        named |= names_in((stmt,))
     return tuple(reversed(kept))
 
 

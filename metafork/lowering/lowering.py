@@ -126,7 +126,8 @@ class _Lowering(Struct):
                 Memory(code.name, Space.PRIVATE, code.structure.array.element, ir.IntConst(code.structure.span))
                 for code in structures
             ]
-            site = replace(self._site(plan, symbols, taken), begins=begins)
+            filled = any(one.of_block for one in plan.private)
+            site = replace(self._site(plan, symbols, taken), begins=begins, filled=filled)
             lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven(), threads, taken)
             body = lowering.lower()
             reached += site.rows.spans

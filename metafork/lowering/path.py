@@ -19,6 +19,8 @@ from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.interleaving import digits
+from metafork.analysis.memory.private_windows import digits_of
+from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.memory.thread_arrays import thread_arrays
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
 from metafork.analysis.memory.window_store import Store
@@ -29,7 +31,7 @@ from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.rewriting import names_in
+from metafork.ir.rewriting import names_in, without_unread
 from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
@@ -83,6 +85,8 @@ class PathLowering(Rewriter):
     _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
+    _left_out: frozenset[int] = field(init=False)
+    _digits: list[LoopRange] = field(init=False)
     _tables: frozenset[str] = field(init=False)
     _buffers: dict[int, ir.Var] = field(default_factory=dict)
 
@@ -93,6 +97,14 @@ class PathLowering(Rewriter):
         self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
         self._unrolled = thread_arrays(self.plan.program).unrolled
+        self._left_out = left_out(self.plan, self.site.prover)
+        self._digits = [
+            digit
+            for code in self.private
+            for ref in code.window.references
+            if code.window.of_block
+            for digit in digits_of(ref, code.window.factors)
+        ]
         self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
     def _masks(self) -> list[ir.Stmt]:
@@ -170,6 +182,8 @@ class PathLowering(Rewriter):
 
     def branch(self, node: ir.If) -> Body:
         """Lower an ``if``; what follows meets what either side did."""
+        if id(node) in self._left_out:
+            return self.body(node.then)
         before = self._meet_to_read(node.condition)
         test = self.expression(node.condition)
         start = self.dirty
@@ -409,10 +423,11 @@ class PathLowering(Rewriter):
         if known is not None:
             self._bind(*known)
         test = None if loop.condition is None else self.expression(loop.condition)
-        body = self.body(loop.body)
+        body = without_unread(self.body(loop.body))
         step = self._head(loop.step)
         assert step is None or isinstance(step, ir.Assign)
-        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if id(loop) in self._unrolled else 0)
+        whole = id(loop) in self._unrolled or (known is not None and known[1] in self._digits)
+        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if whole else 0)
         mapping = self.plan.program.mapping
         most = mapping.jammed
         inside, self._together = self._together, max(outside, self._together)

@@ -54,6 +54,8 @@ class PrivateCode(Struct, frozen=True):
 
     def epilogue(self, site: Site) -> list[Stmt]:
         """Store the registers, if they were written."""
+        if self.window.of_block:
+            return []
         move = self._move(site, into_registers=False)
         return move if self.flag is None else [If(Var(self.flag, INT), tuple(move))]
 

@@ -92,7 +92,8 @@ class _Wide(Struct, frozen=True):
             return None
         straight = replace(loop, body=without_short_loops(loop.body, self.taken))
         inside = ir.walk_statements(straight.body)
-        if len(inside) * TOGETHER > MOST_STATEMENTS or any(isinstance(one, ir.For) for one in inside):
+        assigned = sum(not isinstance(one, ir.Declare) for one in inside)  # what is computed alike is computed once
+        if assigned * TOGETHER > MOST_STATEMENTS or any(isinstance(one, ir.For) for one in inside):
             return None
         found = Scalars(self.changing).read_next(straight.body, variable, known, self.begins.keys())
         memories = {name for name, _ in found}

@@ -17,13 +17,16 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Program
 from metafork.transform.cache import Cache
 from metafork.transform.directive import Directive, Refused
+from metafork.transform.grow import Grow
 from metafork.transform.interchange import Interchange
 from metafork.transform.stride import Stride
 from metafork.transform.tile import Tile
 
 Schedule = tuple[Directive, ...]
 
-DIRECTIVES: dict[str, type[Struct]] = {"tile": Tile, "interchange": Interchange, "cache": Cache, "stride": Stride}
+DIRECTIVES: dict[str, type[Struct]] = {
+    "tile": Tile, "grow": Grow, "interchange": Interchange, "cache": Cache, "stride": Stride,
+}  # fmt: skip
 """By the name of their text."""
 
 _DIRECTIVE = re.compile(r"\s*(\w+)\s*\(([^()]*)\)\s*(;|$)")
@@ -88,7 +91,7 @@ def _text(directive: Directive) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def applied(program: Program, schedule: Schedule, analyses: Analyses) -> Program | Refused:
+def applied(program: Program, schedule: Sequence[Directive], analyses: Analyses) -> Program | Refused:
     """Return a program with all directives applied, in their order, or why one is not."""
     for directive in schedule:
         result = directive.apply(program, analyses)

@@ -1,8 +1,10 @@
 """What several strategies ask of a version before they change what its threads run, and of their variants to pay."""
 
+from evaluators.thread_extent import ThreadExtent
 from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
+from metafork.analysis.memory.block_shape import iterations_of, phases
 from metafork.ir.hidden_names import shadowed_name
-from metafork.ir.program import Version
+from metafork.ir.program import IntConst, Program, Version
 from strategies.strategy import Need, NotApplied
 
 FULL_WARP: Need[Version] = Need(THREADS_PER_BLOCK, "warp_size")
@@ -21,3 +23,14 @@ def not_untouched(version: Version) -> NotApplied | None:
         return SEVERAL
     hidden = shadowed_name(version.program)
     return None if hidden is None else NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
+
+
+def full_tiles(program: Program) -> tuple[Need[Version], ...]:
+    """Return what the iterations that threads run together need: loops with as many, or no thread runs them so."""
+    found: dict[object, Need[Version]] = {}
+    for number, phase in enumerate(phases(program)):
+        for place, loop in enumerate(phase.threads):
+            count = iterations_of(program, place)
+            if count > 1 and not isinstance(loop.extent, IntConst):
+                found.setdefault((place, loop.extent), Need(ThreadExtent(place, number), count))
+    return tuple(found.values())

@@ -8,6 +8,9 @@
                                                          for (int u = 4 * q; u < B1 && u < 4 * q + 4; u++)
                                                            S(v, u);
 
+Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
+(``metafork.transform.grow``).
+
 Legal always, by what ``meta_for`` promises; ``metafork.lowering.columns`` and ``metafork.lowering.coarsening`` say how
 it is done.  Shapes are tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
 
@@ -33,6 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 from msgspec import Struct
@@ -43,16 +47,19 @@ from evaluators.registers_per_thread import registers
 from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
-from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.memory.block_shape import iterations_of, phases
 from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.transform.directive import Refused
+from metafork.transform.grow import Grow
+from metafork.transform.schedule import applied
 from strategies.loops.aligned_start import with_aligned_start
 from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
-from strategies.threads.needs import FULL_WARP, PTX, SEVERAL
+from strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
 from strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 
 COLUMNS = (4, 2)
@@ -68,13 +75,17 @@ MOST_REGISTERS = 168
 
 
 class RegisterTile(Strategy, frozen=True):
-    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``."""
+    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
+
+    ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
+    """
 
     name: str = "register_tile"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     results: int = 32
-    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows")
+    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows", "other columns", "other rows")
+    grows: bool = True
 
     def __post_init__(self) -> None:
         if not 8 <= self.results <= 64:
@@ -99,12 +110,24 @@ class RegisterTile(Strategy, frozen=True):
         for number, kind in enumerate(self.shapes, 1):
             shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
             if isinstance(shape, _Shape):
-                effect = Effect(f"{' x '.join(map(str, shape.counts))} results per thread")
-                smaller = replace(self, shapes=self.shapes[number:]) if self.shapes[number:] else None
-                tiled = replace(version, program=shape.program)
-                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=shape.needs, otherwise=smaller)
+                what = f"{' x '.join(map(str, shape.counts))} results per thread"
+                effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
+                grown = _grown(shape.program, analyses) if self.grows else shape.program
+                # Of blocks that have no warp of columns, none has one of planes, which are more results; blocks that
+                # grow are not too flat.
+                needless = {"planes"} if shape.columns else set()
+                needless |= {"other columns", "other rows"} if grown is not shape.program else set()
+                left = tuple(one for one in self.shapes[number:] if one not in needless)
+                smaller = replace(self, shapes=left) if left else None
+                if smaller is None and grown is not shape.program:
+                    smaller = replace(self, shapes=STRATEGY.shapes, grows=False)
+                needs = (*shape.needs, *full_tiles(grown))
+                tiled = replace(version, program=grown)
+                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
-        return NotApplied("; ".join(dict.fromkeys(reasons)))
+        if self.grows and program.blocked and self.shapes != STRATEGY.shapes:
+            return replace(self, shapes=STRATEGY.shapes, grows=False).apply(version, analyses)
+        return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
 
 
 class _Tiled(Struct, frozen=True):
@@ -134,8 +157,15 @@ class _Shape(Struct, frozen=True):
     note: str
     needs: tuple[Need[Version], ...] = (FULL_WARP,)
 
+    @property
+    def columns(self) -> bool:
+        """Whether some of them are columns."""
+        return self.program.mapping.columns is not None
+
 
 KEEPS = "threads share what the block keeps, or keep elements across a block-level loop"
+NO_OTHER = ""
+"""Why there are no rows of another loop: what the shapes before say is enough."""
 APART = "what neighbours in x access does not lie side by side in vectors"
 
 
@@ -177,8 +207,11 @@ def _taller(tiled: _Tiled) -> _Shape | str:
     return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(WHOLE_ROWS, 1)))
 
 
-def _columns(tiled: _Tiled) -> _Shape | str:
-    """Return columns of the innermost thread loop in vectors, with rows where these share loads."""
+def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
+    """Return columns of the innermost thread loop in vectors, with rows where these share loads.
+
+    ``place`` says which rows: 0 those that share the most loads.
+    """
     program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
     if tiled.keeps:
         return KEEPS
@@ -186,7 +219,9 @@ def _columns(tiled: _Tiled) -> _Shape | str:
         return "innermost thread loops do not all count int"
     if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
         return "neighbouring iterations of the innermost thread loop share no loads"
-    loop = next(iter(loops_that_share(program, memory)), None)
+    loop = _sharing(tiled, place)
+    if place and loop is None:
+        return NO_OTHER
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
@@ -228,13 +263,15 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     )
 
 
-def _rows(tiled: _Tiled) -> _Shape | str:
-    """Return rows of the outer thread loop whose iterations share the most loads."""
+def _rows(tiled: _Tiled, place: int = 0) -> _Shape | str:
+    """Return rows of the outer thread loop that comes ``place``-th by the loads that its iterations share."""
     program, memory = tiled.program, tiled.memory
     tiles = any(path.windows for path in memory.paths)
     if not tiles and tiled.keeps:
         return "a thread keeps elements in registers across a block-level loop, and no tile is shared"
-    best = next(iter(loops_that_share(program, memory, in_loops=tiles)), None)
+    best = _sharing(tiled, place, in_loops=tiles)
+    if best is None and place:
+        return NO_OTHER
     if best is None:
         where = " in a loop of a thread" if tiles else ""
         return f"neighbouring iterations of thread loops but the innermost share no loads{where}"
@@ -249,13 +286,36 @@ def _rows(tiled: _Tiled) -> _Shape | str:
     return "what a thread keeps across a block-level loop has no registers for several iterations"
 
 
+def _sharing(tiled: _Tiled, place: int, *, in_loops: bool = False) -> int | None:
+    """Return the outer thread loop that comes ``place``-th by the loads that its iterations share.
+
+    A second one is for blocks in which the first has too few iterations, where that can be.
+    """
+    loops = loops_that_share(tiled.program, tiled.memory, in_loops=in_loops)
+    if place >= len(loops) or (place and iterations(tiled.program, loops[0]) < MANY):
+        return None
+    return loops[place]
+
+
 SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "taller": _taller,
     "columns": _columns,
     "planes": _planes,
     "rows": _rows,
+    "other columns": partial(_columns, place=1),
+    "other rows": partial(_rows, place=1),
 }
-"""From the largest on; each gives its shape, or why there is none."""
+"""From the largest on, then for blocks that are flat; each gives its shape, or why there is none."""
+
+
+def _grown(program: Program, analyses: Analyses) -> Program:
+    """Return a program whose blocks have as many threads as without tiles, where ``meta_block`` said how many."""
+    if not program.blocked or len(phases(program)) != 1:
+        return program
+    threads = phases(program)[0].threads
+    counts = [(loop.var, iterations_of(program, place)) for place, loop in enumerate(threads)]
+    grown = applied(program, [Grow(loop, count) for loop, count in counts if count > 1], analyses)
+    return program if isinstance(grown, Refused) else grown
 
 
 def _kernel(program: Program, analyses: Analyses) -> Kernel | str:

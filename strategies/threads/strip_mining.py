@@ -33,18 +33,15 @@ It makes a variant of a leaf, for where a block fills a warp and shared memory a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import ClassVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
-from metafork.analysis.references import Reference, breaks
+from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
@@ -57,16 +54,15 @@ from metafork.ir.rewriting import (
     private_arrays,
     substitute_body,
     variables,
-    without_unread,
 )
 from metafork.lowering.lowering import CannotLowerError, lower
 from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP, not_untouched
+from strategies.threads.steady_loops import LARGEST_BLOCK, Nest, nests
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT
-COUNTED = frozenset({INT, ScalarType.LONG, ScalarType.LONG_LONG})
 
 
 class StripMining(Strategy, frozen=True):
@@ -127,8 +123,6 @@ class StripMining(Strategy, frozen=True):
         return f"{operations} operations for {read} elements are too few for an access of shared memory to cost little"
 
 
-LARGEST_BLOCK = 1024
-"""Threads of a block on any GPU: a loop of no more iterations is one strip, which ``caching`` decides on."""
 SLOW = 8
 """As many operations are counted for a division or a function of ``math.h``."""
 
@@ -142,109 +136,24 @@ def _operations(expr: ir.Expr) -> int:
     return own + sum(map(_operations, ir.subexpressions(expr)))
 
 
-def _first(program: ir.Program, analyses: Analyses) -> tuple[ir.Phase, _Nest, dict[str, ir.Element]] | str:
+def _first(program: ir.Program, analyses: Analyses) -> tuple[ir.Phase, Nest, dict[str, ir.Element]] | str:
     """Return a block's last phase, its first loop to walk in strips and what it reads there, or why there is none."""
     phase, reason = program.body[-1], "a thread has no loop whose ends are the same for all threads"
     if not isinstance(phase, ir.Phase):
         return reason
     facts = analyses.facts(program)
     scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
-    for nest in _nests(phase):
+    for nest in nests(phase):
         common = _common(phase, nest, analyses.references(program, facts))
-        limit = scope.polynomial(nest.limit)
-        if isinstance(common, str):
-            reason = common
-        elif limit is None or not prover.derives(at_most(-LARGEST_BLOCK, limit)):
-            # Ends of strips are computed without overflow where this is known.
-            reason = f"the loop over {nest.view.variable.name} is not known to end near 0 or behind it"
-        else:
-            first = scope.polynomial(nest.view.first)
-            assert first is not None
-            runs = bool(prover.derives(at_most(first + 1, limit)))
-            return phase, replace(nest, empty=not runs and bool(prover.derives(at_most(first, limit)))), common
+        ending = common if isinstance(common, str) else nest.ending(scope, prover)
+        if isinstance(ending, str):
+            reason = ending
+        elif isinstance(common, dict):
+            return phase, ending, common
     return reason
 
 
-class _Nest(Struct, frozen=True):
-    """A loop of a thread, what stands before and behind it, and the ``guards`` around all three, outside in.
-
-    A guard is what stands before a condition, which are scalars that each part of a thread computes for itself, and
-    the condition.  ``steady`` are those scalars, and those that stand before the loop.  ``empty`` says that it may have
-    no iterations, but no fewer: its last strip may then be empty.
-    """
-
-    guards: tuple[tuple[Body, ir.Expr], ...]
-    before: Body
-    loop: ir.For
-    view: CountedLoop
-    limit: ir.Expr
-    behind: Body
-    steady: frozenset[str]
-    empty: bool = False
-
-
-def _nests(phase: ir.Phase) -> Iterator[_Nest]:
-    """Yield the loops of a phase that count by ones from a constant to what is the same for all threads of a block."""
-    code, guards, steady = phase.body, list[tuple[Body, ir.Expr]](), frozenset[str]()
-    own = frozenset(stmt.name for stmt in ir.walk_statements(phase.body) if isinstance(stmt, ir.Declare))
-    threads, changing = frozenset(loop.var for loop in phase.threads), assigned_variables(phase.body)
-    while True:
-        inside = _steady(code, steady, own, changing)
-        for place, stmt in enumerate(code):
-            view = counted_loop(stmt) if isinstance(stmt, ir.For) else None
-            end = None if view is None else _end(view)
-            if view is None or end is None or not isinstance(stmt, ir.For):
-                continue
-            alike = _is_plain(end) and not variables(end) & (own | threads)
-            if {view.variable.type, end.type} <= COUNTED and alike and not breaks(stmt.body):
-                yield _Nest(tuple(guards), code[:place], stmt, view, end, code[place + 1 :], inside)
-        match code:
-            case (*scalars, ir.If(condition=condition, then=then, otherwise=())) if (
-                all(isinstance(one, ir.Declare) and one.name in inside for one in scalars)
-                and _is_plain(condition)
-                and not variables(condition) & own - inside
-            ):
-                guards.append((tuple(scalars), condition))
-                code, steady = then, inside
-            case _:
-                return
-
-
-def _end(view: CountedLoop) -> ir.Expr | None:
-    """Return what a loop that counts by ones from a constant stays below, ``None`` for another loop."""
-    first, limit = view.first, view.only_limit()
-    if not (view.declared and view.unit and not view.down and isinstance(first, ir.IntConst)):
-        return None
-    if not 0 <= first.value < 1 << 30:
-        return None
-    match limit:
-        case ("<", end):
-            return end
-        case ("<=", last):
-            return ir.binary("+", last, ir.IntConst(1))
-        case _:
-            return None
-
-
-def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str]) -> frozenset[str]:
-    """Return the scalars of a body, and those around it, that each part of a thread can compute for itself."""
-    found = around
-    for stmt in code:
-        match stmt:
-            case ir.Declare(name=name, value=value) if (
-                value is not None and name not in changing and _is_plain(value) and not variables(value) & own - found
-            ):
-                found |= {name}
-            case _:
-                pass
-    return found
-
-
-def _is_plain(expr: ir.Expr) -> bool:
-    return not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr))
-
-
-def _common(phase: ir.Phase, nest: _Nest, references: Sequence[Reference]) -> dict[str, ir.Element] | str:
+def _common(phase: ir.Phase, nest: Nest, references: Sequence[Reference]) -> dict[str, ir.Element] | str:
     """Return the arrays of which all threads read the same elements in the loop, each with a read, or why not."""
     variable = nest.view.variable.name
     kept = [
@@ -304,7 +213,7 @@ def _why_not(mined: ir.Program, analyses: Analyses) -> str | None:
 class _Strips:
     """Makes of one phase three: up to the loop, the loop in strips, and what is behind it."""
 
-    def __init__(self, phase: ir.Phase, nest: _Nest, taken: set[str]) -> None:
+    def __init__(self, phase: ir.Phase, nest: Nest, taken: set[str]) -> None:
         self.phase, self.nest, self.taken = phase, nest, taken
         self._used: frozenset[str] = frozenset()
         needed = names_in((nest.loop, *nest.behind))
@@ -318,12 +227,9 @@ class _Strips:
     def body(self) -> Body:
         """Return the code of the block."""
         nest, kept = self.nest, tuple(self.kept)
-        variable, first = nest.view.variable, nest.view.first
+        variable = nest.view.variable
         strip = ir.Var(self._fresh(f"{variable.name}_strip"), variable.type)
         size = reduce(lambda left, right: ir.binary("*", left, right), self._extents())
-        span = nest.limit if first == ir.IntConst(0) else ir.binary("-", nest.limit, first)
-        dividend = span if nest.empty else ir.binary("-", span, ir.IntConst(1))
-        strips = ir.binary("+", ir.binary("/", dividend, size), ir.IntConst(1))
         steady = tuple(stmt for stmt in nest.before if isinstance(stmt, ir.Declare) and stmt.name in nest.steady)
         result: list[ir.Stmt] = [ir.BlockArray(array) for array in self.kept.values()]
         before = (*nest.before, *self._stored(kept))
@@ -332,7 +238,7 @@ class _Strips:
         result.append(
             ir.For(
                 ir.Declare(strip.name, strip.type, ir.IntConst(0)),
-                ir.binary("<", strip, strips),
+                ir.binary("<", strip, nest.strips(size)),
                 ir.Assign(strip, "+", ir.IntConst(1)),
                 (self._phase((*steady, *self._strip(strip, size))),),
             )
@@ -345,9 +251,7 @@ class _Strips:
     def _strip(self, strip: ir.Var, size: ir.Expr) -> Body:
         """Return what a thread does in a strip."""
         nest, variable = self.nest, self.nest.view.variable
-        begin = ir.binary("*", strip, size)
-        if nest.view.first != ir.IntConst(0):
-            begin = ir.binary("+", nest.view.first, begin)
+        begin = nest.begin(strip, size)
         type_ = common_type(variable.type, nest.limit.type)
         past = ir.Var(self._fresh(f"past_{variable.name}"), type_)
         short = ir.binary("<", ir.binary("-", nest.limit, begin), size)
@@ -381,10 +285,7 @@ class _Strips:
 
     def _phase(self, body: Body) -> ir.Phase:
         """Return a phase of some code under the guards; each has names of its own, as a printed program has."""
-        body = without_unread(body, self.nest.steady)
-        for scalars, condition in reversed(self.nest.guards):
-            body = without_unread((*scalars, ir.If(condition, body)), self.nest.steady)
-        phase = replace(self.phase, body=body)
+        phase = replace(self.phase, body=self.nest.guarded(body))
         (own,) = substitute_body((phase,), {}, self.taken, renaming=self._used)
         assert isinstance(own, ir.Phase)
         self.taken |= names_in((own,))

@@ -201,6 +201,38 @@ def test_remarks_are_given_up(monkeypatch):
     monkeypatch.setattr("comprehensive.optimize.exact_unit", lambda unit: unit)  # hardly any time is left for it
     result = optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0)
     assert result.schedules[0].leaves
+    assert not result.complete
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_variants_that_are_not_tried_are_said(monkeypatch, late):
+    proposals = Discussion._proposals
+
+    def at_the_end(discussion, finished):
+        if late:
+            discussion._deadline = time.monotonic() - 1
+        return proposals(discussion, finished)
+
+    monkeypatch.setattr(Discussion, "_proposals", at_the_end)
+    text = """void f(int n, int B, float a[n][n], const float c[n]) {
+      meta_schedule meta_block(4, B) {
+        meta_for (int y = 0; y < n; y++)
+          meta_for (int x = 0; x < n; x++)
+            a[y][x] += c[x];
+      }
+    }"""
+    result = optimize(text, counters=["threads_per_block"], strategies=["register_tile"])
+    assert [len(leaf.variants) > 1 for leaf in result.schedules[0].leaves] == [not late]
+    assert result.complete != late
+
+
+def test_questions_that_are_left_open_are_said():
+    begin, *_ = many()
+    for deadline, late in ((0.0, True), (None, False)):
+        systems = Systems(begin, deadline)
+        assert not systems.late
+        systems._by_solver(())
+        assert systems.late == late
 
 
 @pytest.mark.parametrize("static", ["auto", {"B": [16, 32]}])

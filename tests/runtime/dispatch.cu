@@ -5,6 +5,7 @@
 //   R=N                       registers that the machine has
 //   LEAF.VARIANT[jit]=N,ERROR registers of a kernel as compiled (-1: not measured), and the error of checking it
 //   fault=ERROR               the error of the launch
+//   again=CHANGE              launch once more, after a change: none, of an integer, place, machine or leaf; or the second fails (fails)
 //   b=N                       where array b begins in a
 //   written=N                 which of the two is written (1: a, 2: b, 3: both)
 //   moved=1                   code before the next schedule moves an array
@@ -28,8 +29,12 @@ static const metafork_schedule schedule = {"s", leaves, 3, nullptr, 0, uses, 2, 
 
 static std::map<std::string, std::string> given = {{"b", "4"}, {"written", "1"}};
 
+static int choices;
+static bool fails;
+
 static int chosen(const void *, const metafork_machine *, int64_t *values)
 {
+    choices++;
     values[0] = 32;
     values[1] = atoll(given["R"].c_str());
     return atoi(given["drop-in"].c_str());
@@ -46,6 +51,7 @@ static int attempted(const void *, int leaf, bool go, metafork_shape *shape, voi
     sscanf(given[name].c_str(), "%lld,%d", &registers, &error);
     shape->registers = registers;
     if (!go) return error;
+    if (shape->ready && fails) return METAFORK_EUNSUPPORTED;
     metafork_trace_launch("s", leaf, shape, nullptr, nullptr, 0);
     printf("%s\n", name.c_str());
     static_cast<int *>(device[0])[1] = leaf * 10;
@@ -64,8 +70,25 @@ int main(int argc, char **argv)
     for (int i = 0; i < 2; i++) uses[i].written = (atoi(given["written"].c_str()) >> i & 1) != 0;
     int64_t values[2] = {};
     if (given.count("launch") != 0) {
-        const int error = metafork_launch_leaf(&schedule, chosen, values, attempted, nullptr, atoi(given["launch"].c_str()), nullptr, arrays);
-        printf("%d\n", error);
+        static __thread metafork_recent recent;
+        static __thread int64_t integers[1];
+        int64_t inputs[] = {5, 6};
+        int leaf = atoi(given["launch"].c_str());
+        void *places[] = {arrays[0], arrays[1]};
+        const auto launched = [&] {
+            return metafork_launch_leaf(&schedule, chosen, values, attempted, inputs, leaf, nullptr, places, &recent, integers, 1);
+        };
+        printf("%d\n", launched());
+        const std::string change = given["again"];
+        if (change.empty()) return 0;
+        inputs[0] += change == "integer";
+        inputs[1] += change == "value";
+        places[1] = data + (change == "place" ? 5 : 4);
+        leaf += change == "leaf";
+        fails = change == "fails";
+        if (change == "machine") setenv("METAFORK_MACHINE", "R=60", 1);
+        printf("%d\n", launched());
+        printf("%d choices\n", choices);
         return 0;
     }
     const int ran = metafork_dispatch(&schedule, arrays, bytes, false, false, false, values, nullptr, chosen, attempted);

@@ -97,6 +97,29 @@ def test_outside_of_start_launch_takes_the_own_variant(harness):
     assert answer(harness, "launch=1", 64, {"1.2": RESOURCES}, outside).stdout == "-3\n"
 
 
+@pytest.mark.parametrize(
+    ("change", "choices", "second"),
+    [
+        ("nothing", 1, "1.1"),
+        ("value", 1, "1.1"),  # of a floating-point number, which decides nothing
+        ("integer", 2, "1.1"),
+        ("place", 2, "1.1"),
+        ("machine", 2, "1.1"),
+        ("leaf", 2, "2.1"),
+        ("fails", 2, "1.1"),  # as after a reset of the device
+    ],
+)
+def test_a_launch_that_comes_again_is_not_chosen_again(harness, change, choices, second):
+    done = answer(harness, "launch=1", 64, {}, (f"again={change}",))
+    assert done.stdout == f"1.1\n0\n{second}\n0\n{choices} choices\n"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_failed_is_not_remembered(harness):
+    done = answer(harness, "launch=1", 64, {}, ("again=nothing", "fault=-6"))
+    assert done.stdout == "1.1\n-6\n1.1\n-6\n2 choices\n"
+
+
 def test_the_trace_says_which_kernel_runs_and_why_others_do_not(harness):
     shape = "grid=1x1x1 block=33x1x1 shared_bytes=0"
     for limit, kernels, lines in [

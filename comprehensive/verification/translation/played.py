@@ -17,7 +17,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value, of_one, of_two
 from metafork.ir.arithmetic.types import ScalarType
 
-MOST_STEPS = 40_000
+MOST_STEPS = 100_000
 """Statements that are played at one point."""
 
 

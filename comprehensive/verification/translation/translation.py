@@ -58,7 +58,7 @@ from metafork.lowering.lowering import typed_kernel
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
-POINTS = 6
+POINTS = 8
 """Points at which both programs are played through."""
 MORE = 3
 """How many times as many points are tried at most to have every statement of a kernel run."""
@@ -332,15 +332,23 @@ def _points(program: ir.Program, wanted: int, factors: Collection[int]) -> Itera
     tiles = _in_tiles(sorted(blocks), factors, LARGEST_PLAYED)
     most = max([4, *(size for shape in tiles for size in shape.values())])
     largest = max((factor for factor in factors if factor <= LARGEST_PLAYED), default=1)
+    # Of small blocks, with data that fill a tile and leave some over, nearly all statements run in few steps.
+    small = [{name: one if name in blocks else largest + more for name in names} for one, more in ((1, 4), (2, 1))]
     random = Random(2)
+
+    def candidates() -> Iterator[dict[str, int]]:
+        yield from small if tiles else ()
+        for attempt in range(400 * wanted):
+            point = {n: random.randint(1, most) if n in blocks else random.randint(0, 14 + most) for n in names}
+            if attempt % 2 and tiles:
+                shape = tiles[attempt // 2 % len(tiles)]
+                point |= {name: size for name, size in shape.items() if random.randint(0, 1)}
+                if attempt % 8 == 7:
+                    point = {name: largest * (1 if name in blocks else random.randint(1, 6)) for name in names}
+            yield point
+
     found: list[dict[str, int]] = []
-    for attempt in range(400 * wanted):
-        point = {name: random.randint(1, most) if name in blocks else random.randint(0, 14 + most) for name in names}
-        if attempt % 2 and tiles:
-            shape = tiles[attempt // 2 % len(tiles)]
-            point |= {name: size for name, size in shape.items() if random.randint(0, 1)}
-            if attempt % 8 == 7:
-                point = {name: largest * (1 if name in blocks else random.randint(1, 6)) for name in names}
+    for point in candidates():
         full = dict(point)
         try:
             for symbol in facts.derived:

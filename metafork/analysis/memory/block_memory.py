@@ -17,7 +17,7 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import uniform_paths
-from metafork.analysis.memory.private_windows import PrivateWindow, private_windows
+from metafork.analysis.memory.private_windows import PrivateWindow, own_windows, private_windows
 from metafork.analysis.memory.window_store import Store, WrittenBox, written_boxes
 from metafork.analysis.memory.windows import NotCacheableError, Window, array_windows
 from metafork.analysis.reference_walk import extent_limits, known_extent
@@ -50,7 +50,8 @@ class HeldWindow(Struct, frozen=True):
 class PathPlan(Struct, frozen=True):
     """One path: its conditions, its program, and what it holds.
 
-    ``references`` are those of ``program`` in evaluation order; ``block_arrays`` come with their sizes in words.
+    ``references`` are those of ``program`` in evaluation order; ``block_arrays``, but those in registers, come with
+    their sizes in words.
     """
 
     conditions: tuple[tuple[Expr, bool], ...]
@@ -161,7 +162,8 @@ def _path(
             left_out[array.name] = LeftOut(array.name, str(error), error.access, error.loop)
     held = [one for one in held if not (one.store is Store.THROUGH and not one.window.reads)]
     held = [_staged(one, program, found, scope) for one in held]
-    private = private_windows(program, prover, found)
+    registers = own_windows(program, prover, found)
+    private = (*private_windows(program, prover, found), *registers)
     structures: list[Structure] = []
     for array in program.arrays:
         if array.name in program.mapping.transposed:
@@ -172,6 +174,7 @@ def _path(
                 structures += structures_of(program, scope, prover, array, own)
             except NoStructureError as reason:
                 left_out[array.name] = LeftOut(array.name, str(reason))
+    kept = {window.array.name for window in registers}
     blocks = [stmt.array for stmt in walk_statements(program.body) if isinstance(stmt, BlockArray)]
     return PathPlan(
         conditions,
@@ -180,7 +183,7 @@ def _path(
         tuple(held),
         private,
         tuple(structures),
-        tuple((array, _array_words(array, program, scope)) for array in blocks),
+        tuple((array, _array_words(array, program, scope)) for array in blocks if array.name not in kept),
     )
 
 

@@ -8,7 +8,8 @@ a digit is at least the span of the digits below it; so no two iterations of the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,10 +20,13 @@ from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.delinearization import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, all_run
-from metafork.ir.program import Array, Program
+from metafork.ir.mapping import ROW_BY_ROW, Mapping
+from metafork.ir.program import Array, BlockArray, Program, Stmt, walk_statements
 
 LARGEST_PRIVATE = 16
 """Most elements of one private window; more would not stay in registers."""
+LARGEST_OWN = 64
+"""Most elements that a thread has of an array of the block: a tile of 8 by 8 sums."""
 
 THREAD_SYMBOLS = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
 """The thread variables of every phase, innermost first, under one name each."""
@@ -37,7 +41,7 @@ class PrivateWindow(Struct, frozen=True):
     element.  Of loop number ``rows[0]`` of these a thread runs ``rows[1]`` iterations, each with its own elements.
     ``certain`` says that every iteration of the thread loops writes every element whenever the block runs; where it is
     false and there are several, a thread writes all of them or none.  ``loaded`` says that elements must be read from
-    global memory first.
+    global memory first.  An array ``of_block`` ends with its block: nothing is read before it or stored behind it.
     """
 
     array: Array
@@ -49,6 +53,7 @@ class PrivateWindow(Struct, frozen=True):
     certain: bool
     loaded: bool
     rows: tuple[int, int] | None = None
+    of_block: bool = False
 
     @property
     def count(self) -> int:
@@ -71,15 +76,41 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     where a thread runs several iterations of the innermost one, or of two loops.  Where it does of another, what every
     iteration writes is kept for each of them, if all together is not too much; other elements stay in global memory.
     """
-    mapping = program.mapping
+    windows = (one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
+    return _of_rows(program.mapping, windows, LARGEST_PRIVATE)
+
+
+def own_windows(program: Program, prover: Prover, found: Sequence[Reference]) -> tuple[PrivateWindow, ...]:
+    """Return those arrays of the block, on one path, of which each thread touches elements of its own alone.
+
+    They need no shared memory.  There are none where ``private_windows`` says that there are none.
+    """
+    windows = (_own(program, prover, stmt.array, found) for stmt in walk_statements(program.body) if _is_plain(stmt))
+    return _of_rows(program.mapping, (one for one in windows if one is not None), LARGEST_OWN)
+
+
+def _is_plain(stmt: Stmt) -> TypeGuard[BlockArray]:
+    return isinstance(stmt, BlockArray) and not stmt.array.slots
+
+
+def _own(program: Program, prover: Prover, array: Array, found: Sequence[Reference]) -> PrivateWindow | None:
+    own = [reference for reference in found if reference.array == array.name]
+    known = all(one.phase is not None and not one.atomic and None not in one.indices for one in own)
+    if not own or not known or program.mapping.layout(array.name) != ROW_BY_ROW:
+        return None
+    window = _private(program, prover, array, own, of_block=True)
+    return window if isinstance(window, PrivateWindow) else None
+
+
+def _of_rows(mapping: Mapping, windows: Iterable[PrivateWindow], most: int) -> tuple[PrivateWindow, ...]:
+    """Return the windows of which each thread has few elements, for each of the iterations that it runs."""
     if mapping.striding is not None or mapping.columns is not None or mapping.crossed is not None:
         return ()
-    windows = tuple(one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
     if mapping.coarsened is None:
-        return windows
+        return tuple(windows)
     loop, rows = mapping.coarsened
     each = (replace(one, rows=(len(one.threads) - 1 - loop, rows)) for one in windows if one.certain)
-    return tuple(one for one in each if one.registers <= LARGEST_PRIVATE)
+    return tuple(one for one in each if one.registers <= most)
 
 
 def left_in_global_memory(program: Program, prover: Prover, found: Sequence[Reference]) -> dict[str, str]:
@@ -114,7 +145,9 @@ def _judged(
 _Shape = tuple[tuple[Polynomial, ...], tuple[tuple[int, tuple[Polynomial, ...]], ...]]
 
 
-def _private(program: Program, prover: Prover, array: Array, own: Sequence[Reference]) -> PrivateWindow | str | None:
+def _private(
+    program: Program, prover: Prover, array: Array, own: Sequence[Reference], of_block: bool = False
+) -> PrivateWindow | str | None:
     factors = split_factors(program, prover, array, own)
     if not all(_alone(reference, factors, prover) for reference in own):
         return None
@@ -131,7 +164,7 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
     threads = nests.pop()
     if nests or threads is None:
         return "the thread loops that access it do not all have the same extents"
-    certain = any(reference.writes and _always(reference, prover) for reference in own)
+    certain = of_block or any(reference.writes and _always(reference, prover) for reference in own)
     window = PrivateWindow(
         array,
         factors,
@@ -140,10 +173,12 @@ def _private(program: Program, prover: Prover, array: Array, own: Sequence[Refer
         tuple(own),
         threads,
         certain,
-        not (own[0].writes and not own[0].reads and _always(own[0], prover)),
+        not of_block and not (own[0].writes and not own[0].reads and _always(own[0], prover)),
+        of_block=of_block,
     )
-    if window.count > LARGEST_PRIVATE:
-        return f"a thread's {window.count} elements of it are more than the {LARGEST_PRIVATE} that have registers"
+    most = LARGEST_OWN if of_block else LARGEST_PRIVATE
+    if window.count > most:
+        return f"a thread's {window.count} elements of it are more than the {most} that have registers"
     if not certain and window.loaded and not all(_alone(one, factors, prover, of_grid=True) for one in own):
         return "a condition leaves out threads whose elements of it may be those of another block"
     if window.count == 1 or certain or all(_all_or_none(one, factors, prover) for one in own if one.writes):

@@ -45,6 +45,9 @@ from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
 
+LARGEST_GROWTH = 32
+"""How many blocks may become one along each dimension."""
+
 
 class Known(NamedTuple):
     """What is known where a schedule stands: types of variables, and of type names, and what only computes a value."""
@@ -272,7 +275,10 @@ class _Rewriting:
         return head if head.names.isdisjoint(ranges) else head.within(ranges)
 
     def _reach(self, head: Head, counted: Bound, size: syntax.Expression) -> list[syntax.Expression]:
-        """Return conditions by which a type has all indices of a loop that is cut, with those that are left out."""
+        """Return conditions by which a type has all indices of a loop that is cut, with those that are left out.
+
+        Blocks may grow later (``metafork.transform.grow``).
+        """
         type_ = self._known.named_type(head.declarator.type)
         if type_ is None or type_.size > ScalarType.INT.size:
             return []
@@ -281,7 +287,7 @@ class _Rewriting:
         if any(isinstance(one, syntax.Prefix | syntax.Infix) and one.op == "-" for one in syntax.walk(head.start)):
             # Iterations are numbered from 0 wherever they start.
             ends.append(combined(last.span, (True, last), (False, head.start)))
-        beyond = combined(size.span, (True, size), constant=-1)
+        beyond = infix("*", syntax.Constant(str(LARGEST_GROWTH), size.span), size)
         if not is_number(head.step, 1):
             beyond = infix("*", head.step, beyond)
         # Computed in 64 bits, where it does not wrap around itself.

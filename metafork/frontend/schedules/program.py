@@ -84,6 +84,7 @@ class ProgramBuilder:
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
         statement = replace(statement, body=body)
         known = Known(self._type_of, self._named_type, self._is_library)
+        self._blocked = statement.block is not None
         statement, self._conditions = with_grid_and_threads(statement, self._reporter, known)
         named = free_names(statement.body)
         if self._functions is not None:
@@ -362,6 +363,7 @@ class ProgramBuilder:
             body=body,
             mapping=Mapping(cached=clause or (), decided=clause is not None),
             tables=placed.tables,
+            blocked=self._blocked,
             span=self._site.statement.span,
         )
 

@@ -120,7 +120,8 @@ class Site(Struct, frozen=True):
 
     ``extents`` are the declared extents of the arrays as polynomials (``None`` where one is none); ``shape`` are the
     extents of the block, x first, with which a launch may be wider where ``striding`` holds; ``begins`` are the bytes
-    of shared memory at which windows begin, by name.
+    of shared memory at which windows begin, by name.  ``inside``: the code asks before that a window lies in its array;
+    ``filled``: what of a window lies outside is zero.
     """
 
     symbols: Mapping[str, ir.Expr]
@@ -131,6 +132,8 @@ class Site(Struct, frozen=True):
     prover: Prover
     rows: RowPlaces
     begins: Mapping[str, Polynomial] = field(default_factory=dict)
+    inside: bool = False
+    filled: bool = False
 
     @property
     def axes(self) -> int:
@@ -243,7 +246,9 @@ def bounds_of(
     loops: Sequence[LoopRange],
     site: Site,
 ) -> tuple[ir.Expr | None, ir.Expr | None]:
-    """Return ``0 <= code`` and ``code < extent``, ``None`` for what is proved."""
+    """Return ``0 <= code`` and ``code < extent``, ``None`` for what is known."""
+    if site.inside:
+        return None, None
     low, high = (False, False) if extent is None else site.prover.derives_within(value, extent, loops)
     return None if low else ir.binary("<=", ir.IntConst(0), code), None if high else ir.binary("<", code, extent_code)
 

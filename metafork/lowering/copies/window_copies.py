@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.ranges import extreme
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
@@ -35,6 +36,7 @@ from metafork.lowering.copies.copy import (
     product_of,
     row_bounds,
     window_offset,
+    zero,
 )
 from metafork.lowering.copies.copy_loops import Growth, Running, Walk
 from metafork.lowering.copies.wide_copies import WideAccess, wide_access
@@ -44,8 +46,39 @@ def load(window: Window, name: str, site: Site, buffer: ir.Expr | None = None) -
     """Return the loops that fill a window from global memory, staying inside the array.
 
     One with several buffers is copied into that which begins at ``buffer``, asynchronously.  Several elements go
-    together where that is proved but for what the kernel asks then.
+    together where that is proved but for what the kernel asks then.  In a block-level loop, a window that is not proved
+    to lie in its array has a copy without borders too, for where it does.
     """
+    lies_in = _lies_in(window, site) if window.level and site.exactly is not None else ()
+    if not lies_in:
+        return _load(window, name, site, buffer)
+    test = conjunction([condition_of(one, site.symbols, wide=True) for one in lies_in])
+    assert test is not None
+    inside = _load(window, name, replace(site, inside=True), buffer)
+    return [ir.If(test, tuple(inside), tuple(_loaded(window, name, site, buffer, in_branch=True)), widened=True)]
+
+
+def _lies_in(window: Window, site: Site) -> tuple[Constraint, ...]:
+    """Return what says that a window lies in its array, but for what is proved; nothing where that cannot be asked."""
+    if window.factors or window.array.whole or window.elements.is_constant or any(window.periods):
+        return ()
+    asked: list[Constraint] = []
+    places = zip(window.lows, window.strides, window.extents, site.extents[window.array.name], strict=True)
+    for low, stride, extent, end in places:
+        if end is None:
+            return ()
+        counter = LoopRange("element", extent, LoopKind.SERIAL)
+        place = low + stride * Polynomial.symbol(counter.var)
+        begins, ends = site.prover.derives_within(place, end, [*window.fixed, counter])
+        if not begins:
+            return ()
+        if not ends:
+            asked.append(less_than(low + stride * (extent - 1), end))
+    return tuple(asked)
+
+
+def _load(window: Window, name: str, site: Site, buffer: ir.Expr | None) -> list[ir.Stmt]:
+    """Return the loops that fill a window, by wide accesses where these are to be had."""
     wide = wide_access(window, name, site)
     if wide is None:
         return _loaded(window, name, site, buffer)
@@ -87,19 +120,23 @@ def _loaded(
     walk = Walk(prefix, counters, extents, site, window.kept, in_branch, lanes, choice)
     strides = (*window.strides[:-1], window.strides[-1] * lanes)
     box = _Box(window, window.lows, strides, extents, counters, site)
-    found = box.coordinates(walk.ends)
+    found = box.coordinates({} if site.filled else walk.ends)
     place = walk.place_in(window, box.in_window(counters), site.symbols)
+
+    guard = conjunction(found.guards)
 
     def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
         if buffer is not None and buffer != ir.IntConst(0):
             place = ir.binary("+", buffer, place)
-        together = range(lanes)
-        return tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in together)
+        copies = tuple(_copy(window.array, offset, name, place, lanes, one, buffer is not None) for one in range(lanes))
+        if guard is None:
+            return copies
+        type_ = window.array.element
+        outside = (ir.Assign(ir.Element(name, (place,), type_), "", zero(type_)),) if site.filled else ()
+        return (ir.If(guard, copies, outside),)
 
-    guard = conjunction(found.guards)
-    copies = copied(_place(window, found.values, site), place)
-    body = (*found.declarations, *(copies if guard is None else (ir.If(guard, copies),)))
-    return walk.around(body, box.running(walk, tuple(found.declarations), guard, copied))
+    body = (*found.declarations, *copied(_place(window, found.values, site), place))
+    return walk.around(body, box.running(walk, tuple(found.declarations) if guard is not None else None, copied))
 
 
 def _copy(
@@ -143,9 +180,11 @@ def store(window: Window, box: WrittenBox, name: str, site: Site) -> list[ir.Stm
 
     def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
         element = window.array.element
-        return (ir.Assign(ir.Element(window.array.name, (offset,), element), "", ir.Element(name, (place,), element)),)
+        to, source = ir.Element(window.array.name, (offset,), element), ir.Element(name, (place,), element)
+        move = ir.Assign(to, "", source)
+        return (move,) if guard is None else (ir.If(guard, (move,)),)
 
-    return walk.around(body, written.running(walk, tuple(decoded), guard, copied))
+    return walk.around(body, written.running(walk, tuple(decoded) if guard is not None else None, copied))
 
 
 def _decode(counter: ir.Var, digit: Digit, highest: Digit, symbols: Mapping[str, ir.Expr]) -> ir.Expr:
@@ -257,14 +296,13 @@ class _Box(Struct, frozen=True):
     def running(
         self,
         walk: Walk,
-        decoded: tuple[ir.Stmt, ...],
-        guard: ir.Expr | None,
+        decoded: tuple[ir.Stmt, ...] | None,
         copy: Callable[[ir.Expr, ir.Expr], tuple[ir.Stmt, ...]],
     ) -> Running | None:
         """Return the copy by offsets that advance; ``None`` where it is not proved that they fit their types.
 
-        ``decoded`` declares what ``guard``, the condition of an element, is made of; ``copy`` is the copy between an
-        offset in the array and one in the window.
+        ``copy`` is the copy between an offset in the array and one in the window; ``decoded`` declares what it needs
+        of the counters, ``None`` where it needs nothing of them.
         """
         window, site = self.window, self.site
         in_order = window.layout.turn == "none" and window.kept is None and not any(window.periods)
@@ -286,8 +324,7 @@ class _Box(Struct, frozen=True):
             return _grown(steps, sizes, offsets=True)
 
         def copied(offset: ir.Expr, place: ir.Expr) -> tuple[ir.Stmt, ...]:
-            copies = copy(offset, place)
-            return copies if guard is None else (*decoded, ir.If(guard, copies))
+            return (*(decoded or ()), *copy(offset, place))
 
         site.rows.spans.append(span)
         return Running(
@@ -298,7 +335,7 @@ class _Box(Struct, frozen=True):
                 {axis: self._scaled(axis, by) for axis, by in growth.items()}, pitches, offsets=False
             ),
             copied,
-            guard is not None,
+            decoded is not None,
             walk.is_line(window, self.in_window(self.counters)),
         )
 

@@ -134,6 +134,17 @@ def test_a_time_limit_while_the_file_is_read(run, optimized, monkeypatch):
     assert {path: path.read_bytes() for path in optimized.rglob("*") if path.is_file()} == before
 
 
+def test_a_drawing_that_takes_too_long_is_told(run, monkeypatch):
+    def endless(result, seconds=None):
+        raise subprocess.TimeoutExpired("dot", 1.0)
+
+    monkeypatch.setattr("comprehensive.optimize.Result.to_svg", endless)
+    result = run("optimize", EXAMPLE, *QUICK)
+    assert result.exit_code == 4
+    assert "jacobi1d.tree.svg is not drawn" in result.stderr
+    assert "the time limit ended the run early; the drawing is left out" in result.stderr
+
+
 def test_a_time_limit_is_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
     assert result.exit_code == 4

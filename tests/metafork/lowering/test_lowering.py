@@ -133,7 +133,7 @@ void f(int N, int B, const int size[4], int b[N]) {
       meta_for (int j = 0; j < B; j++)
         row[j] = i;
       meta_for (int j = 0; j < B; j++)
-        b[i * B + j] = row[j];
+        b[i * B + j] = row[B - 1 - j];
     }
   }
 }"""

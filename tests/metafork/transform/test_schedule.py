@@ -26,7 +26,7 @@ def test_the_text_reads_back(text):
         ("tile", "`tile` is no directive"),
         ("tile(v, 4) cache(a)", "`tile(v, 4) cache(a)` is no directive"),
         ("tile(v, (4))", "is no directive"),
-        ("split(v, 4)", "there is no directive `split`; there are tile, interchange, cache, stride"),
+        ("split(v, 4)", "there is no directive `split`; there are tile, grow, interchange, cache, stride"),
         ("tile(v)", "`tile(v)`: factor is missing"),
         ("tile(v, 4, 4, 4, 4)", "`4` has no place in `tile(loop, factor, layout, tail)`"),
         ("tile(v, 4, loop=u)", "`loop=u` has no place"),

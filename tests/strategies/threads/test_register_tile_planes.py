@@ -86,12 +86,15 @@ def test_where_blocks_keep_something_or_registers_are_short_threads_stay():
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_small_blocks_have_planes_alone():
+def test_small_blocks_have_planes_alone_and_flat_ones_rows():
+    """Where there are columns, planes with rows would need more threads than these."""
     (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
     mappings = [one.version.program.mapping for one in leaf.variants]
     shapes = [(one.columns, one.coarsened, one.crossed) for one in mappings]
-    assert shapes[-3:] == [(None, (0, 8), (1, 4)), (None, (0, 8), None), (None, None, None)]
+    columns, other = (2, (0, 8), None), (2, (1, 8), None)
+    planes, rows = (None, (0, 8), None), (None, (1, 8), None)
+    assert shapes == [columns, planes, other, rows, (None, None, None)]
 
 
 def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():

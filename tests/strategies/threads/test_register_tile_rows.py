@@ -120,6 +120,7 @@ def test_several_results_go_first_where_the_threads_and_the_registers_are():
     (leaf,) = tree.leaves
     several, one = leaf.variants
     assert (several.version.program.mapping.coarsened, one.version.program.mapping.coarsened) == ((1, 8), None)
-    warp, registers = several.limits
+    warp, tile, registers = several.limits
+    assert tile.text(("B0", "B1", "B2")).startswith("8 <= ")
     assert warp == at_most(WARP_SIZE, several.counters["threads_per_block"].numerator)
     assert registers.left == several.counters["registers_per_thread"].numerator

@@ -121,9 +121,26 @@ typedef int metafork_choice(const void *inputs, const metafork_machine *machine,
 /* The number of the first variant of a leaf that its estimates admit, 0 for none. */
 METAFORK_RUNTIME int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values);
 
-/* Check a leaf, and launch the first of its variants that fits.  `choose` fills `values`, on which conditions are evaluated. */
+enum { METAFORK_MOST_REMEMBERED = 256 };
+
+/* What a thread launched last of a schedule: `shape`, of a leaf on a device, under METAFORK_MACHINE (its text), with arrays that
+ * begin so many bytes behind a multiple of METAFORK_PLACE. */
+typedef struct metafork_recent {
+    bool known;
+    int leaf, device;
+    char machine[METAFORK_MOST_REMEMBERED];
+    unsigned char places[METAFORK_MOST_REMEMBERED];
+    metafork_shape shape;
+} metafork_recent;
+
+enum { METAFORK_PLACE = 64 };
+
+/* Check a leaf, and launch the first of its variants that fits.  `choose` fills `values`, on which conditions are evaluated; NULL
+ * where leaves have one kernel each.  `recent` is the calling thread's, and with it the `count` integers with which `inputs` begins
+ * as they were then: where all is as it was, nothing is chosen or checked again. */
 METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
-    metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays);
+    metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays, metafork_recent *recent,
+    int64_t *integers, int count);
 
 /* Run one schedule.  `bytes` are the sizes of the arrays; `failed` says that a size or a parameter does not fit 64 bits, `empty`
  * that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial code runs.

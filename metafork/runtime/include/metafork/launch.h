@@ -33,6 +33,9 @@
  *                           metafork_rows rows, bool to_device);   rows.count times rows.width bytes, between pinned memory and the device
  *   bool metafork_captured(int device, void *stream);         whether it, or for NULL one that it waits for, is being captured into a graph
  *
+ * One on which a shape that was checked and launched can be launched again on the same device defines METAFORK_REMEMBERS, where
+ * metafork_check_shape is all that it asks.
+ *
  * One whose copies and kernels NVIDIA's profilers see defines METAFORK_HAS_NVTX where dlopen can be linked; then metafork/nvtx.h
  * has ranges for them.
  *
@@ -90,6 +93,7 @@ typedef struct metafork_shape {
     bool large; /* whether the kernel that walks the grid, with offsets of 64 bits, is launched */
     int variant;   /* which one of the leaf's is asked for, from 1; 0: its own */
     bool compiled; /* whether it is to be compiled for the arguments (metafork/jit.h) */
+    bool ready;    /* whether it was checked, and launched, on this device: neither is computed nor checked again */
 } metafork_shape;
 
 /* What the compiler of a kernel used; registers is -1 and threads INT64_MAX where nobody says. */
@@ -130,6 +134,7 @@ static inline int64_t metafork_widened(const metafork_shape *shape, const metafo
  * NULL where they have no attributes. */
 static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions) {
     metafork_machine hardware, machine;
+    if (shape->ready) return METAFORK_OK;
     int device, error = metafork_current_device(&device);
     if (error == METAFORK_OK) error = metafork_hardware_query(device, &hardware);
     if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);

@@ -9,7 +9,7 @@
 
 METAFORK_DEFINITION int metafork_machine_query(int device, metafork_machine *out) {
     static int said;
-    const char *text = getenv("METAFORK_MACHINE");
+    const char *text = metafork_setting("METAFORK_MACHINE");
     const char *fault = text;
     if (out == NULL) return METAFORK_EINVAL;
     const int error = metafork_hardware_query(device, out);

@@ -11,6 +11,8 @@
  *
  * Atomic updates, a[METAFORK_ATOMICS(a, i, kind)], do not race with each other where they are of one kind.
  *
+ * A side of a condition begins with METAFORK_BRANCH(number); a program says on stderr which ones are taken, each once.
+ *
  * CPU build only; include after metafork/device.h and link with the C++ library.
  */
 #ifndef METAFORK_RACE_H
@@ -217,6 +219,12 @@ template <class Memory> inline long long updates(const Memory &memory, const cha
     return index;
 }
 
+/* A branch of a kernel, whose text is a function with another name, is taken for the first time. */
+inline int takes_branch(const char *text, int number) {
+    fprintf(stderr, "branch %.*s %d\n", (int)(strlen(text) - strlen("_text")), text, number);
+    return 0;
+}
+
 inline void passed() { state().epochs[this_thread()]++; }
 
 } // namespace
@@ -230,6 +238,8 @@ inline void passed() { state().epochs[this_thread()]++; }
 #define METAFORK_UPDATES(memory, index) metafork_race::updates(memory, #memory, (long long)(index))
 
 #define METAFORK_ATOMICS(memory, index, kind) metafork_race::atomics(memory, #memory, (long long)(index), kind)
+#define METAFORK_BRANCH(number) \
+    ({ static bool metafork_taken; metafork_taken ? 0 : (metafork_taken = true, metafork_race::takes_branch(__func__, (number))); })
 
 #undef __syncthreads
 #define __syncthreads() (metafork_cpu::barrier(__LINE__), metafork_race::passed())

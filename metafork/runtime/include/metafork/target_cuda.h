@@ -20,6 +20,7 @@ struct metafork_ptx {
 };
 #define METAFORK_NOT_LOADED nullptr
 #define METAFORK_HAS_STREAMS
+#define METAFORK_REMEMBERS
 /* A C library that has dlopen itself: nothing is linked for it. */
 #if !defined(METAFORK_CPU) && !defined(METAFORK_HIP) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
 #define METAFORK_HAS_NVTX
@@ -327,8 +328,16 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
     return METAFORK_OK;
 }
 
+static inline int metafork_launch_begin(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
+    const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
+    const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
+    return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
+}
+
 /* Launch a checked shape. */
 static inline int metafork_launch_kernel(const void *function, const metafork_shape *shape, void *stream, void **arguments) {
+    /* What was launched before is loaded, and may have its shared memory. */
+    if (shape->ready) return metafork_launch_begin(function, shape, stream, arguments);
     const metafork_uncaptured here;
     cudaFuncAttributes attributes;
     cudaError_t error = cudaSuccess;
@@ -342,10 +351,7 @@ static inline int metafork_launch_kernel(const void *function, const metafork_sh
             error = cudaFuncSetAttribute(
                 function, cudaFuncAttributeMaxDynamicSharedMemorySize, most - (int)attributes.sharedSizeBytes);
     }
-    if (error != cudaSuccess) return metafork_taken(error);
-    const dim3 grid = {(unsigned)shape->grid[0], (unsigned)shape->grid[1], (unsigned)shape->grid[2]};
-    const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
-    return metafork_taken(cudaLaunchKernel(function, grid, block, arguments, (size_t)shape->shared_bytes, (cudaStream_t)stream));
+    return error == cudaSuccess ? metafork_launch_begin(function, shape, stream, arguments) : metafork_taken(error);
 }
 
 #endif

@@ -33,6 +33,7 @@ typedef struct metafork_ptx {
 } metafork_ptx;
 #define METAFORK_NOT_LOADED NULL, 0
 #define METAFORK_HAS_STREAMS
+#define METAFORK_REMEMBERS
 #define METAFORK_HAS_NVTX
 
 typedef struct metafork_loaded {

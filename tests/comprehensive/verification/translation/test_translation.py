@@ -258,7 +258,7 @@ def test_right_transformations_are_proved(name):
 def test_a_block_size_that_sizes_an_array_is_fixed_too():
     found = validate(SIZED, SIZED)
     assert found.verdict is Verdict.YES
-    assert found.detail == "proved for B=2; B=3; B=1 and all n; tested with terms at 6 points"
+    assert found.detail == "proved for B=2; B=3; B=1 and all n; tested with terms at 8 points"
 
 
 def test_every_parameter_has_two_values_above_one():

@@ -146,7 +146,8 @@ def test_no_index_of_a_block_left_over_wraps_around():
         "void f(int n, int B, char a[9]) { meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) a[i] = 1; } }"
     )
     (condition,) = program_of(text).assumptions
-    assert integer_value(condition, {"n": 2**31 - 1000, "B": 1000}) == 1
+    assert integer_value(condition, {"n": 2**31 - 32 * 1000, "B": 1000}) == 1
+    assert integer_value(condition, {"n": 2**31 - 31 * 1000, "B": 1000}) == 0
     assert condition.op == "<="
     wide = text.replace("(int i", "(long i").replace("int n", "long n")
     assert not program_of(wide).assumptions

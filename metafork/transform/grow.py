@@ -1,0 +1,143 @@
+"""grow: a block has more iterations of a thread loop, and the grid fewer blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.values.scope import Scope
+from metafork.ir import program as ir
+from metafork.ir.messages.source import Span
+from metafork.ir.names import fresh
+from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_of, substitute, variables
+from metafork.ir.visitor import Body, Rewriter, changed
+from metafork.transform.directive import Refused
+from metafork.transform.loops import INT, ThreadLoop, loop_named
+
+
+class Grow(Struct, frozen=True):
+    """Give a block ``factor`` times the iterations of a thread loop, of neighbouring blocks.
+
+    grow(u, 4)::
+
+        meta_for (int i = 0; i < m; i++)     -->   int i_tiles = (m + 3) / 4;
+          meta_for (int u = 0; u < B; u++)         meta_for (int i_o = 0; i_o < i_tiles; i_o++)
+            S(i * B + u);                            meta_for (int u_2 = 0; u_2 < 4 * B; u_2++)
+                                                       S(i_o * (4 * B) + u_2);
+
+    The grid loop is the one of the same dimension.  Legal where a block is one nest of thread loops and depends on both
+    loops as ``i * B + u`` alone (the order of their iterations is free, by what ``meta_for`` promises), and where all
+    that it does stands behind a condition that is proved not to hold from ``m * B`` on.  ``i_tiles * 4 * B`` must be
+    proved to be an ``int``.
+    """
+
+    loop: str
+    factor: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.factor <= 1024:
+            raise ValueError(f"factor is from 2 to 1024, not {self.factor}")
+
+    def apply(self, program: ir.Program, analyses: Analyses) -> ir.Program | Refused:
+        """Return the program with larger blocks."""
+        found = loop_named(program, self.loop)
+        if isinstance(found, Refused):
+            return found
+        match program.body:
+            case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
+                pass
+            case _:
+                return Refused("a block does more than one nest of thread loops", program.span)
+        if not isinstance(found, ThreadLoop):
+            return Refused(f"`{self.loop}` is no thread loop", program.span)
+        block, thread = program.grid[found.axis], found.head
+        if block.type is not INT or block.extent.type is not INT:
+            return Refused(f"the loop over `{block.var}` does not count `int`", block.span)
+        taken = set(names_of(program))
+        outer = ir.Var(fresh(f"{block.var}_o", taken), INT)
+        tiles = ir.Var(fresh(f"{block.var}_tiles", taken), INT)
+        factor = ir.IntConst(self.factor)
+        more = ir.binary("+", block.extent, ir.IntConst(self.factor - 1))
+        number = ir.binary("/", more, factor)
+        size = ir.binary("*", factor, thread.extent)
+        inner = ir.Var(fresh(thread.var, taken), INT)
+        place = ir.binary("+", ir.binary("*", outer, size), inner)
+        try:
+            body = _Placed(block.var, thread, place, assigned_variables(program.body)).body((*scalars, *phase.body))
+        except _OtherwiseError as error:
+            return Refused(str(error), error.span)
+        grid, threads = list(program.grid), list(phase.threads)
+        grid[found.axis] = replace(block, var=outer.name, extent=tiles)
+        threads[found.axis] = replace(thread, var=inner.name, extent=size)
+        derived = (*program.derived, ir.Derived(tiles.name, INT, number))
+        grown_phase = replace(phase, threads=tuple(threads), body=body)
+        grown = replace(program, grid=tuple(grid), derived=derived, body=(grown_phase,))
+        covered = ir.binary("*", block.extent, thread.extent)
+        if not _ends(grown, place, covered, ir.binary("*", more, thread.extent), analyses):
+            return Refused(f"no condition is known to leave out what lies behind the last `{block.var}`", thread.span)
+        return grown
+
+
+def _ends(grown: ir.Program, place: ir.Expr, covered: ir.Expr, reach: ir.Expr, analyses: Analyses) -> bool:
+    """Say whether a block is proved to access nothing at places from ``covered`` on, all of which are ints."""
+    facts = analyses.facts(grown)
+    scope = Scope.of(facts)
+    for loop in (*grown.grid, *phases(grown)[0].threads):
+        scope.bind(loop.var, Polynomial.symbol(loop.var))
+    at, end, most = (scope.polynomial(one) for one in (place, covered, reach))
+    if at is None or end is None or most is None:
+        return False
+    prover = analyses.prover(facts.constraints, tuple(scope.derived))
+    behind = {tuple(c for guard in one.guards for c in guard.constraints) for one in analyses.references(grown, facts)}
+    return bool(prover.proves(at_most(most, INT.greatest))) and all(
+        prover.with_premises(said).derives(less_than(at, end)) for said in behind
+    )
+
+
+class _OtherwiseError(Exception):
+    def __init__(self, reason: str, span: Span) -> None:
+        super().__init__(reason)
+        self.span = span
+
+
+class _Placed(Rewriter):
+    """Puts another place where ``block * extent + thread`` stands; its scope is what scalars of either loop are."""
+
+    scope: Mapping[str, ir.Expr]
+
+    def __init__(self, block: str, thread: ir.MetaFor, place: ir.Expr, assigned: frozenset[str]) -> None:
+        self.scope = {}
+        self._loops, self._assigned = {block, thread.var}, assigned
+        first, index, size = ir.Var(block, INT), ir.Var(thread.var, INT), thread.extent
+        begins = ir.binary("*", first, size), ir.binary("*", size, first)
+        sums = [one for begin in begins for one in (ir.binary("+", begin, index), ir.binary("+", index, begin))]
+        self._places: dict[ir.Expr, ir.Expr] = dict.fromkeys(sums, place)
+
+    def inner(self) -> Mapping[str, ir.Expr]:
+        return dict(self.scope)
+
+    def expression(self, expr: ir.Expr) -> ir.Expr:
+        new = self._placed(expr)
+        if variables(new) & self._loops:
+            block, thread = sorted(self._loops)
+            raise _OtherwiseError(f"this depends on `{block}` and `{thread}` in another way", expr.span)
+        return new
+
+    def _placed(self, expr: ir.Expr) -> ir.Expr:
+        return map_expression(substitute(expr, self.scope), self._places.get)
+
+    def declare(self, node: ir.Declare) -> ir.Stmt | Body:
+        if node.value is None:
+            return node
+        new = self._placed(node.value)
+        if not variables(new) & self._loops:
+            return changed(node, value=new)
+        if node.name in self._assigned or arrays_read(new) or node.type is not new.type:
+            return changed(node, value=self.expression(node.value))
+        self.scope = {**self.scope, node.name: new}
+        return ()

@@ -1,0 +1,76 @@
+"""grow: what it makes of a nest that meta_block cut, where it refuses, and results at odd sizes."""
+
+import pytest
+
+from metafork.analysis.analyses import Analyses
+from metafork.printing.metafork_text import metafork_text
+from metafork.transform.directive import Refused
+from metafork.transform.schedule import applied, schedule_of
+from tests.metafork.interpreter import program, results
+
+TEXT = """
+void f(int n, int m, int B0, int B1, const float a[n][m], float b[n][m], int k[n])
+{{
+  meta_schedule {clause} {{
+    meta_for (int i = 1; i < n - 1; i++)
+      meta_for (int j = 0; j < m; j++) {{ {body} }}
+  }}
+}}
+"""
+POINTS = [dict(zip(("n", "m", "B0", "B1"), one, strict=True)) for one in ((9, 7, 1, 2), (5, 20, 3, 1), (2, 3, 2, 2))]
+GROWN = {
+    "a stencil": "b[i][j] = a[i - 1][j] + a[i + 1][j];",
+    "a condition": "if (j < i) b[i][j] = a[j % n][i % m];",
+    "a loop": "float s = 0; for (int t = 0; t < j; t++) s += a[i][t]; b[i][j] = s;",
+}
+
+
+def grown(text, schedule="grow(i_thread, 4); grow(j_thread, 2)"):
+    return applied(program(text), schedule_of(schedule), Analyses())
+
+
+@pytest.mark.parametrize("name", GROWN)
+def test_a_block_computes_more(name):
+    text = TEXT.format(clause="meta_block(B0, B1)", body=GROWN[name])
+    first, more = program(text), grown(text)
+    assert not isinstance(more, Refused), more.reason
+    again = program(metafork_text(more))
+    assert again == more
+    for seed, point in enumerate(POINTS):
+        assert results(first, point, seed) == results(again, point, seed)
+
+
+NESTS = """
+void f(int n, int B, const float a[n], float b[n])
+{{
+  meta_schedule {{
+    meta_for (int i = 0; i < {extent}; i++)
+      meta_for (int u = 0; u < B; u++) {{
+        {body}
+      }}
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("extent", "body", "why"),
+    [
+        ("n / B", "b[i * B + u] = a[i * B + u];", "no condition is known"),
+        ("(n + B - 1) / B", "int x = i * B + u; if (x < n) b[x] = a[u];", "in another way"),
+        ("(n + B - 1) / B", "int x = u * ((n + B - 1) / B) + i; if (x < n) b[x] = a[x];", "in another way"),
+        ("(n + B - 1) / B", "int x = i * B + u; if (x < n + 1) b[x] = 1;", "no condition is known"),
+        ("(n + B - 1) / B", "int x = i * B + u; if (x < n) b[x] = 1;", "no condition is known"),
+    ],
+)
+def test_other_nests_stay(extent, body, why):
+    """The last could leave ``int``: nothing says that ``n`` is far from its end."""
+    found = grown(NESTS.format(extent=extent, body=body), "grow(u, 4)")
+    assert isinstance(found, Refused)
+    assert why in found.reason
+
+
+def test_loops_of_the_grid_do_not_grow():
+    found = grown(TEXT.format(clause="meta_block(B0, B1)", body=GROWN["a stencil"]), "grow(i_block, 4)")
+    assert isinstance(found, Refused)
+    assert "no thread loop" in found.reason

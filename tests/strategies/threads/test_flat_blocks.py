@@ -1,0 +1,102 @@
+"""Loops of one iteration are not tiled; a tile gives way at run time where a loop has fewer iterations than it."""
+
+import pytest
+
+from comprehensive.optimize import optimize
+from comprehensive.tree.selection import select
+
+PLAIN = "b[z][y][x] = 2 * a[z][y][x];"
+FACTORS = "b[z][y][x] = c[z] * a[z][y][x] + c[z + 1];"
+SEVEN = """b[z][y][x] = a[z][y][x] + a[z - 1][y][x] + a[z + 1][y][x] + a[z][y - 1][x] + a[z][y + 1][x] +
+                       a[z][y][x - 1] + a[z][y][x + 1];"""
+TEXT = """
+void f(int n, int B0, int B1, int B2, const float a[n][n][n], float b[n][n][n], const float c[n]) {{
+  meta_schedule {shape} {{
+    meta_for (int z = 1; z < n - 1; z++)
+      meta_for (int y = 1; y < n - 1; y++)
+        meta_for (int x = 1; x < n - 1; x++)
+          {body}
+  }}
+}}
+"""
+
+FIXED = """
+void f(int n, int B0, int B1, int B2, const float a[n][n][n], float b[n][n][n]) {
+  int m = n - 2;
+  meta_schedule {
+    meta_for (int zb = 0; zb < (m + B0 - 1) / B0; zb++)
+      meta_for (int yb = 0; yb < (m + B1 - 1) / B1; yb++)
+        meta_for (int xb = 0; xb < (m + B2 - 1) / B2; xb++)
+          meta_for (int v = 0; v < B0; v++)
+            meta_for (int u = 0; u < B1; u++)
+              meta_for (int t = 0; t < B2; t++) {
+                int z = 1 + zb * B0 + v, y = 1 + yb * B1 + u, x = 1 + xb * B2 + t;
+                if (z < n - 1 && y < n - 1 && x < n - 1) {
+                  SEVEN
+                }
+              }
+  }
+}
+""".replace("SEVEN", SEVEN)
+
+
+def schedule(text):
+    """Return the one schedule of a program, and its tree."""
+    result = optimize(text)
+    (document,), (tree,) = result.document.schedules, result.schedules
+    return document, tree
+
+
+def tiled(variant):
+    """Return the thread loops of which a thread of a kernel runs several iterations, outermost first."""
+    mapping = variant.version.program.mapping
+    rows = {one[0] for one in (mapping.coarsened, mapping.crossed) if one is not None}
+    return rows | ({2} if mapping.columns else set())
+
+
+@pytest.mark.parametrize(
+    ("shape", "body"),
+    [
+        ("meta_block(B1, B2)", PLAIN),
+        ("meta_block(B1, B2)", FACTORS),
+        ("meta_block(B1, B2)", SEVEN),
+        ("meta_block(1, B1, B2)", SEVEN),
+    ],
+)
+def test_a_loop_of_one_iteration_is_not_tiled(shape, body):
+    _, tree = schedule(TEXT.format(shape=shape, body=body))
+    variants = [tiled(one) for leaf in tree.leaves for one in leaf.variants]
+    assert not any(0 in loops for loops in variants)
+    assert any(variants) == (body is not PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("block", "loops"),
+    [
+        ((4, 8, 32), {0, 2}),
+        ((3, 8, 32), {1, 2}),
+        ((1, 16, 32), {1, 2}),
+        ((1, 8, 32), {1}),
+        ((1, 3, 256), set()),
+        ((1, 1, 256), set()),
+        ((8, 32, 3), {0}),
+        ((8, 3, 32), {0, 2}),
+    ],
+)
+def test_a_tile_gives_way_where_a_loop_is_short(block, loops):
+    document, tree = schedule(FIXED)
+    point = {"n": 66, **dict(zip(("B0", "B1", "B2"), block, strict=True)), "Z": 40000}
+    taken = select(document, point).variant
+    (variant,) = (one for leaf in tree.leaves for one in leaf.variants if one.kernel == taken.kernel)
+    assert tiled(variant) == loops
+
+
+@pytest.mark.parametrize(("block", "fewer"), [((1, 8, 32), False), ((1, 1, 256), False), ((4, 8, 32), True)])
+def test_blocks_of_threads_grow_in_any_direction(block, fewer):
+    """What ``meta_block`` gives are threads: a thread has planes and rows of its own, if they are not too many."""
+    document, tree = schedule(TEXT.format(shape="meta_block(B0, B1, B2)", body=SEVEN))
+    point = {"n": 66, **dict(zip(("B0", "B1", "B2"), block, strict=True)), "Z": 40000}
+    taken = select(document, point).variant
+    (variant,) = (one for leaf in tree.leaves for one in leaf.variants if one.kernel == taken.kernel)
+    assert tiled(variant) == {0, 2}
+    assert any("of fewer" in one for one in variant.effects) == fewer
