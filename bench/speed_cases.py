@@ -127,6 +127,20 @@ CASES = (
         {"n": 4096},
     ),
     _case(
+        "product under meta_block", "bench/programs/product.mf", "product", "n B0 B1 a b c", {"n": 256},
+        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
+        _floats(a="n n", b="n n", c="n n"), "c",
+        "matmul.product", "n a b c", _product(256, 256, 256), COMPUTE,
+        {"n": 4096},
+    ),
+    _case(
+        "lower triangle of a * a^T", "bench/programs/syrk.mf", "syrk", "n B0 B1 a c", {"n": 256},
+        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
+        _floats(a="n n", c="n n"), "c",
+        "matmul.syrk", "n a c", _product(256, 256, 256) / 2, COMPUTE,
+        {"n": 4096},
+    ),
+    _case(
         "matmul, tall", "bench/programs/matmul_tall.mf", "matmul_tall", "m l n B0 B1 s K a b c",
         {"m": 512, "l": 64, "n": 64},
         _shapes("B0 B1 s K", (16, 16, 4, 16), (16, 32, 2, 16), (32, 16, 4, 16), (16, 16, 4, 32),

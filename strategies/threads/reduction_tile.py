@@ -247,12 +247,14 @@ class _Strips:
         nest, elements = self._nest, {name: self._element(name) for name in self._kept}
         strip = ir.Var(fresh(f"{nest.view.variable.name}_strip", self._taken), nest.view.variable.type)
         first = ir.Declare(strip.name, strip.type, ir.IntConst(0))
-        strips = ir.For(
+        strips: ir.Stmt = ir.For(
             first,
             ir.binary("<", strip, nest.strips(self._size)),
             ir.Assign(strip, "+", ir.IntConst(1)),
             (self._own_names(self._strip(strip, elements)),),
         )
+        tests = conjunction([one for guard in self._guards() for one in self._somewhere(*guard)])
+        strips = strips if tests is None else ir.If(tests, (strips,))
         stored = (ir.Assign(elements[name], "", ir.Var(name, array.element)) for name, array in self._kept.items())
         behind = substitute_body(nest.behind, elements, self._taken)
         body = (
@@ -280,9 +282,7 @@ class _Strips:
         whole, rest = (counting(place.name, ir.IntConst(0), limit, each) for limit in (self._size, length))
         other = substitute_body((rest,), {}, self._taken, renaming=_declared((rest,)))
         self._taken |= names_in(other)
-        sums: ir.Stmt = ir.If(ir.binary("==", length, self._size), (whole,), other)
-        tests = conjunction([one for guard in self._guards() for one in self._somewhere(*guard)])
-        return (ir.Declare(length.name, type_, some), sums if tests is None else ir.If(tests, (sums,)))
+        return (ir.Declare(length.name, type_, some), ir.If(ir.binary("==", length, self._size), (whole,), other))
 
     def _guards(self) -> Iterator[tuple[Body, ir.Expr]]:
         """Yield what is asked of a result, with the scalars that it is asked of."""
@@ -293,22 +293,25 @@ class _Strips:
                 yield scalars, one
 
     def _somewhere(self, scalars: Body, test: ir.Expr) -> Iterator[ir.Expr]:
-        """Yield a condition without which no result of a thread passes a test of its row and column, if there is one.
+        """Yield a condition without which no result of a block passes a test of row and column, if there is one.
 
-        Where the test compares what grows evenly with both, a result in a corner of the tile passes it if any does.
+        Where the test compares what grows evenly with both, a result in a corner of the block passes it if any does.
         """
-        names = {tiles.variable for tiles in (self._rows, self._columns)}
         known: dict[str, ir.Expr] = {}
         for one in scalars:
             if isinstance(one, ir.Declare) and one.value is not None:
                 known[one.name] = substitute(one.value, known)
+        last = {tiles.variable: ir.IntConst(tiles.trips - 1) for tiles in (self._rows, self._columns)}
+        ends: dict[str, ir.Expr] = {**last}
+        ends |= {loop.var: ir.binary("-", loop.extent, ir.IntConst(1)) for loop in self._phase.threads}
         whole = substitute(test, known)
-        if not (isinstance(whole, ir.Binary) and whole.op in ORDERED and names <= variables(whole)):
+        if not (isinstance(whole, ir.Binary) and whole.op in ORDERED and last.keys() <= variables(whole)):
             return
-        if not all(_is_even(side, names) for side in (whole.left, whole.right)):
+        if not all(_is_even(side, ends.keys()) for side in (whole.left, whole.right)):
             return
-        ends = (ir.IntConst(0), ir.IntConst(self._rows.trips - 1))
-        corners = [substitute(whole, dict(zip(sorted(names), one, strict=True))) for one in product(ends, ends)]
+        names = sorted(ends.keys() & variables(whole))
+        places = product(*((ir.IntConst(0), ends[name]) for name in names))
+        corners = [substitute(whole, dict(zip(names, one, strict=True))) for one in places]
         yield reduce(lambda left, right: ir.binary("||", left, right), corners)
 
     def _steady(self) -> Body:
