@@ -7,7 +7,7 @@ JOBS ?= 2
 # The tests start the tool some hundred times: its modules are compiled once, whatever the caller's environment says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test test-all lint types unit bench fuzz mutants docs wheel clean
+.PHONY: demo test test-all lint types unit bench papers fuzz mutants docs wheel clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -55,6 +55,14 @@ test-all: $(VENV)/.installed-test
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/optimize.py
 	$(BIN)/python bench/instructions.py
+
+# The tables of docs/papers.md that need no GPU; bench/device.sh makes the others.
+papers: $(VENV)/.installed-test
+	$(BIN)/python bench/paper.py --write
+	$(BIN)/python bench/gpucc.py --small
+	$(BIN)/python bench/shuffle.py --write
+	$(BIN)/python bench/swizzle.py --write
+	$(BIN)/python bench/swizzle.py --transposes 12
 
 # Random programs, verified without end, others each time; failures are kept under build/fuzz.  `make fuzz BATCH=20000`
 # only compares the leaves of so many programs with the serial elision, many programs a build; START takes the seed that

@@ -187,14 +187,35 @@ def _line(rows, name, bases):
     return f"| {name} | {' | '.join(cells)} |"
 
 
+def small_kernels():
+    """A table of one small kernel for each optimization: what it costs to leave it out.
+
+    They are those of the paper's figures, in ``tests/metafork/llvm/switched_kernels.py``; one thread runs each.
+    """
+    from tests.metafork.llvm.switched_kernels import ALL, run
+
+    lines = ["| optimization | executed | without it | generic accesses | without it |", "|---" * 5 + "|"]
+    for one in ALL:
+        launches = [run(text, one.ir, one.calls[0])[1] for text in one.texts()]
+        cells = [sum(launch.executed.values()) for launch in launches]
+        cells += [sum(n for key, n in launch.lanes.items() if key.endswith(".generic")) for launch in launches]
+        lines.append(f"| {one.optimization} | {' | '.join(map(str, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="parts of names; all programs where there are none")
     parser.add_argument("--write", action="store_true", help="write figures and tables")
+    parser.add_argument("--small", action="store_true", help="only the table of a small kernel for each optimization")
     arguments = parser.parse_args()
     missing = missing_tools()
     if missing:
         sys.exit(f"bench/gpucc.py needs {', '.join(missing)}")
+    if arguments.small:
+        sys.path.insert(0, str(ROOT))
+        print(small_kernels())
+        return
     rows = measure(arguments.programs)
     print(table(rows))
     if arguments.write and not arguments.programs:

@@ -1,4 +1,4 @@
-"""How long ``metafork shuffle`` takes: the ten kernels as whole processes, and generated stencils of 10 to 2,000 loads.
+"""How long ``metafork shuffle`` takes: eleven kernels as whole processes, and stencils of 10 to 2,000 loads.
 
     python bench/shuffle.py            print the figures
     python bench/shuffle.py --write    and write bench/results/shuffle.json and shuffle.svg
@@ -23,13 +23,15 @@ import time
 from pathlib import Path
 
 from metafork.ptx.shuffles.shuffle import Options, shuffle_text
+from metafork.ptx.shuffles.synthesis import Variant
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "tests" / "metafork" / "ptx" / "data"
 KERNELS = (
-    "vecadd", "jacobi", "gameoflife", "gaussblur", "gradient", "divergence", "tricubic", "matvec", "matmul", "sincos",
+    "vecadd", "jacobi", "gameoflife", "gaussblur", "gradient", "divergence", "tricubic", "tricubic2", "matvec",
+    "matmul", "sincos",
 )  # fmt: skip
-LIMIT_SECONDS = dict.fromkeys(KERNELS, 1.0) | {"tricubic": 3.0}
+LIMIT_SECONDS = dict.fromkeys(KERNELS, 1.0) | {"tricubic": 3.0, "tricubic2": 3.0}
 LIMIT_MEGABYTES = 300
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000)
 RUN = "import sys; from comprehensive.cli import main; sys.argv[0] = 'metafork'; main()"
@@ -81,8 +83,14 @@ def used_registers(path, directory):
     return int(re.search(r"Used (\d+) registers", done.stderr).group(1))
 
 
+def instructions(text):
+    """Return how many instructions a PTX text has."""
+    lines = (line.strip() for line in text.splitlines())
+    return sum(line.endswith(";") and not line.startswith(".") for line in lines)
+
+
 def kernels():
-    """Measure the ten kernels of the table."""
+    """Measure the kernels of the table."""
     rows = []
     with tempfile.TemporaryDirectory() as directory:
         for name in KERNELS:
@@ -98,6 +106,9 @@ def kernels():
                     "seconds": round(seconds, 3),
                     "processor_seconds": round(processor, 3), "limit_seconds": LIMIT_SECONDS[name],
                     "megabytes": round(megabytes, 1), "limit_megabytes": LIMIT_MEGABYTES,
+                    "instructions": {"original": instructions(text)} | {
+                        one.value: instructions(shuffle_text(text, Options(variant=one)).text) for one in Variant
+                    },
                     "registers_before": used_registers(source, directory),
                     "registers_after": used_registers(target, directory),
                 }
@@ -167,9 +178,8 @@ def main():
     }  # fmt: skip
     for row in figures["kernels"]:
         print(
-            "{kernel:12} {shuffles:3}/{loads:<3} {seconds:6.3f} s (limit {limit_seconds}) {megabytes:6.1f} MB".format(
-                **row
-            )
+            "{kernel:12} {shuffles:3}/{loads:<3} {seconds:6.3f} s (limit {limit_seconds}) {megabytes:6.1f} MB, "
+            "instructions {instructions}".format(**row)
         )
     for row in figures["growth"]:
         print("{loads:5} loads {seconds:7.4f} s, {0:.1f} us a load".format(1e6 * row["seconds"] / row["loads"], **row))

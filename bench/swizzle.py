@@ -2,6 +2,8 @@
 
     python bench/swizzle.py            print the figures
     python bench/swizzle.py --write    also write bench/results/swizzle.json and bench/results/swizzle.svg
+    python bench/swizzle.py --transposes 20    Swizzle Inventor's Table 3 for all m, n up to 20: which transpositions
+                    have a solution, at which level, its shuffles and selects, and processor seconds (JSON, SVG)
 
 Each figure is one run of ``metafork swizzle FILE --all`` as a process of its own, start of Python included: wall time,
 processor time and the largest resident memory, from wait4.  The published times of the two papers' systems were
@@ -24,6 +26,7 @@ LIMIT_SECONDS, LIMIT_MEGABYTES = 2.0, 300
 
 # Name, sketch, constants, solutions, seconds of Swizzle Inventor and of Swizzleflow on two cores (None: not solved).
 PUBLISHED = [
+    ("CRC 1", "crc", {"s": 1}, 1, 1.0, None),
     ("CRC 2", "crc", {"s": 2}, 2, None, None),
     ("CRC 3", "crc", {"s": 3}, 2, 18.6, 2.2),
     ("CRC 4", "crc", {"s": 4}, 5, None, None),
@@ -35,6 +38,7 @@ PUBLISHED = [
     ("CRC 6, level 4", "crc", {"s": 6, "level": 4}, 2, None, None),
     ("CRC 10, level 4", "crc", {"s": 10, "level": 4}, 2, None, None),
     ("Sum 7", "sum", {"s": 7}, 2, 66.3, 11.4),
+    ("RCR 1", "rcr", {"s": 1}, 892, 1.0, None),
     ("RCR 7", "rcr", {"s": 7}, 3, None, 62.8),
     ("1D stencil 3", "stencil1d", {"k": 3}, 2, 29.5, 1.8),
     ("1D convolution 3", "conv1d", {"k": 3}, 1, 61.6, 1.75),
@@ -43,6 +47,7 @@ PUBLISHED = [
     ("2D stencil 7", "stencil2d", {"k": 7}, 4, None, 105.6),
     ("2D stencil 9", "stencil2d", {"k": 9}, 1, None, None),
     ("2D stencil 11", "stencil2d", {"k": 11, "far": 8}, 1, None, None),
+    ("2D convolution 3", "conv2d", {"k": 3}, 1, 39.0, None),
     ("polynomial, w = 4", "polynomial", {"w": 4}, 2, None, None),
     ("polynomial, w = 8", "polynomial_wide", {}, 2, 985.0, 1.8),
     ("polynomial, shared, w = 8", "polynomial_shared", {}, 8, 479.0, 3600.0),
@@ -114,10 +119,55 @@ def plot(growth):
     return head + style + "\n".join(parts) + "</svg>\n"
 
 
+def transposition(m, n):
+    """Return the first level at which m registers of n lanes can be turned, and what its first solution costs."""
+    from metafork.ir.messages.source import Source
+    from metafork.swizzle.language.elaborate import load
+    from metafork.swizzle.output.ranking import priced
+    from metafork.swizzle.search.search import solutions
+
+    source, began = Source("crc.swz", (SKETCHES / "crc.swz").read_text()), time.process_time()
+    row = {"m": m, "n": n}
+    for level in (1, 2, 3, 4):
+        problem = load(source, {"s": m, "n": n, "level": level})
+        found = solutions(problem, limit=1)
+        if found:
+            cost = priced(problem, found[0], architecture="sm_70", objective="cost").cost
+            row |= {"level": level, "shuffles": cost.shuffles, "selects": cost.selects}
+            break
+    return {**row, "cpuSeconds": round(time.process_time() - began, 2)}
+
+
+def transpositions(most):
+    """Print and write Table 3, with a picture: a square for each m, n, darker where a wider level is needed."""
+    rows = [transposition(m, n) for m in range(1, most + 1) for n in range(1, most + 1)]
+    solved = [row for row in rows if "level" in row]
+    for level in (1, 2, 3, 4):
+        print(f"level {level}: {sum(row['level'] == level for row in solved)} of {len(rows)} transpositions")
+    print("not solved:", ", ".join(f"{row['m']} x {row['n']}" for row in rows if "level" not in row) or "none")
+    colours = {1: "#cde", 2: "#8bd", 3: "#48b", 4: "#136", None: "#c33"}
+    squares = "".join(
+        f'<rect x="{12 * row["n"]}" y="{12 * row["m"]}" width="11" height="11" fill="{colours[row.get("level")]}">'
+        f"<title>{row}</title></rect>"
+        for row in rows
+    )
+    side = 12 * most + 24
+    (RESULTS / "transposes.svg").write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}">{squares}</svg>\n'
+    )
+    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+    (RESULTS / "transposes.json").write_text(f'{{"format": "metafork-bench-transposes", "rows": [\n{lines}\n]}}\n')
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/swizzle.json and swizzle.svg")
+    parser.add_argument("--transposes", type=int, metavar="MOST", help="write Table 3 for all m, n up to MOST instead")
     arguments = parser.parse_args()
+    if arguments.transposes:
+        sys.path.insert(0, str(ROOT))
+        transpositions(arguments.transposes)
+        return
     rows, late = [], []
     for name, sketch, constants, solutions, inventor, swizzleflow in PUBLISHED:
         row = {"name": name, **measure(sketch, constants), "swizzleInventor": inventor, "swizzleflow": swizzleflow}

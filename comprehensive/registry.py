@@ -30,6 +30,7 @@ OPTIONAL_COUNTERS: dict[str, str] = {
     "bank_degree": "evaluators.bank_degree",
     "global_loads": "evaluators.global_loads",
     "instructions": "evaluators.instructions",
+    "occupancy": "evaluators.occupancy",
 }
 """Counters that take part when they are named."""
 
@@ -72,6 +73,7 @@ DESCRIPTIONS = {
     "bank_degree": "the worst bank conflict of a warp in shared memory",
     "global_loads": "loads from global memory",
     "instructions": "instructions of a warp",
+    "occupancy": "active warps of a multiprocessor over the most",
     "cse1": "keep what a basic block computes twice in a temporary",
     "cse2": "the same across basic blocks",
     "scalar_replacement": "keep an element that a loop updates in a register",

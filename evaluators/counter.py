@@ -20,6 +20,9 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.runtime.machine import OwnLimit
 
+MACHINE_MARK = "$"
+"""Stands before a machine symbol in the value of a performance counter (``$R``): no name of C starts so."""
+
 
 class CounterValue(Struct, frozen=True):
     """``numerator / denominator`` where every constraint of ``domain`` holds; the denominator is positive there.
@@ -54,7 +57,8 @@ class Details(Struct, frozen=True):
     ``unit`` stands behind its values in reports.  ``measure`` is what the dispatcher may measure in its place.
     ``limit`` gives numbers to a machine symbol of its own, one that is no field of
     ``metafork.runtime.machine.Machine``. ``accepted`` and ``used`` are signs of the paper's traces (section 5): for a
-    limit that was accepted, and for a value that is not zero.
+    limit that was accepted, and for a value that is not zero.  ``machine`` are fields of the machine that values depend
+    on, as symbols that start with ``MACHINE_MARK``.
     """
 
     unit: str = ""
@@ -62,6 +66,7 @@ class Details(Struct, frozen=True):
     limit: OwnLimit | None = None
     accepted: str = ""
     used: str = ""
+    machine: tuple[str, ...] = ()
 
 
 V_contra = TypeVar("V_contra", bound=Hashable, contravariant=True)

@@ -54,7 +54,7 @@ class Caching(Strategy, frozen=True):
     """
 
     name: str = "caching"
-    improves: frozenset[str] = frozenset({"shared_memory"})
+    improves: frozenset[str] = frozenset({"shared_memory", "occupancy"})
     by_choice: ClassVar[bool] = True
     sign: ClassVar[Sign] = Sign("4b")
 

@@ -68,7 +68,7 @@ class Granularity(Strategy, frozen=True):
     """The strategy.  ``most_loops`` bounds how many loops join the grid."""
 
     name: str = "granularity"
-    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block", "shared_memory"})
+    improves: frozenset[str] = frozenset({"registers_per_thread", "registers_per_block", "shared_memory", "occupancy"})
     sign: ClassVar[Sign] = Sign("3b", left_out="3a")
     most_loops: int = 8
 

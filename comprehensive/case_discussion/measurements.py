@@ -12,13 +12,13 @@ from typing import Generic
 
 from comprehensive.signals import OutOfTimeError, until
 from comprehensive.systems.signs import integral
-from comprehensive.systems.start import MACHINE_MARK, Start
+from comprehensive.systems.start import Start
 from comprehensive.systems.systems import System, Systems
 from comprehensive.tree.schedule_tree import Statistics
-from evaluators.counter import CounterOf, CounterValue, NotKnown
+from evaluators.counter import MACHINE_MARK, CounterOf, CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import DerivedKind, DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from strategies.strategy import AppliedOf, NotApplied, StrategyOf, V
 
@@ -78,8 +78,16 @@ class Measurements(Generic[V]):
             if name[1:] not in self._start.canonical:
                 return NotKnown(f"its value depends on {name[1:]}, which this machine does not have")
             names[name] = self._start.limit(name[1:])
+        of_machine = set(names)
         for symbol in derived:
             operands = tuple(operand.substitute(names) for operand in symbol.operands)
+            if any(operand.symbols & of_machine for operand in symbol.operands):
+                of_machine.add(symbol.name)
+                operands = self._undecided(symbol.kind, operands)
+                if len(operands) == 1 or all(operand.is_constant for operand in operands):
+                    plain = DerivedSymbol(symbol.name, symbol.kind, operands)
+                    names[symbol.name] = operands[0] if len(operands) == 1 else Polynomial.constant(plain.evaluate({}))
+                    continue
             known = self._names.get((symbol.kind, operands))
             if known is None:
                 fresh = DerivedSymbol(self._short_name(symbol), symbol.kind, operands)
@@ -100,6 +108,17 @@ class Measurements(Generic[V]):
             tuple(constraint.substitute(names) for constraint in value.domain),
             value.sampled,
         )
+
+    def _undecided(self, kind: DerivedKind, operands: tuple[Polynomial, ...]) -> tuple[Polynomial, ...]:
+        """Return the operands without those that do not matter on any machine of this tree."""
+        if kind in ("floor", "ceiling"):
+            return operands[:1] if operands[1] == ONE else operands
+        kept = list(dict.fromkeys(operands))
+        for one in tuple(kept):
+            others = [(one, other) if kind == "maximum" else (other, one) for other in kept if other != one]
+            if any(self._systems.at_most(*pair) for pair in others):
+                kept.remove(one)
+        return tuple(kept)
 
     def _short_name(self, symbol: DerivedSymbol) -> str:
         """Return a name for a fresh symbol, short because conditions are read with it: ``ceil1``, ``max2``.

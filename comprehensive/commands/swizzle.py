@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
 _MOST_MEMORY = 1 << 40
 """Megabytes: a bound above is none."""
+_MANY = 200
+"""So many solutions were priced before ``--best`` says what ends sooner."""
+_MANY_FOUND = (
+    f"note: {_MANY} solutions so far, and --best compares all; --objective accumulates drops what cannot be the best, "
+    "--time-limit ends the search with the best until then, and -D level=1 searches less where the sketch has a level"
+)
 _ARCHITECTURES = ("sm_35", "sm_70", "sm_90")
 
 
@@ -192,6 +198,8 @@ class _Task(Struct):
                     element_bytes=self.element_bytes,
                 )
                 self.count += 1
+                if self.how == "best" and bound is None and self.count == _MANY:
+                    click.echo(_MANY_FOUND, err=True)
                 if self.how != "best":
                     self.found.append(one)
                 elif not self.found or one.key < self.found[0].key:

@@ -51,6 +51,7 @@ class Points:
         self._real = real
         self._small = dict(small)
         self._derived = [(symbol.name, _quotient(symbol)) for symbol in derived]
+        self._late: dict[str, Callable[[Point], Number]] = {}  # derived from the machine: computed when that is chosen
         self._compiled: dict[Constraint, _Compiled] = {}
         self._facts = [self._compile(fact) for fact in facts]
         self._pool: list[dict[str, Number]] | None = None
@@ -62,12 +63,23 @@ class Points:
 
     def define(self, symbol: DerivedSymbol, facts: Iterable[Constraint]) -> None:
         """Take in a derived symbol; points of the pool get its value."""
-        self._derived.append((symbol.name, _quotient(symbol)))
+        value = _quotient(symbol)
+        if self.depends_on_machine(symbol):
+            self._late[symbol.name] = value
+            return
+        self._derived.append((symbol.name, value))
         self._facts += [self._compile(fact) for fact in facts]
-        value = self._derived[-1][1]
         if self._pool is not None:
             self._replace_pool(_with_value(symbol.name, value, self._pool))
         self._larger = _with_value(symbol.name, value, self._larger)
+
+    def depends_on_machine(self, symbol: DerivedSymbol) -> bool:
+        """Say whether a derived symbol has a machine symbol without a number in its definition."""
+        return any(operand.symbols & {*self._machine, *self._late} for operand in symbol.operands)
+
+    def on_machine(self, system: Iterable[Constraint]) -> bool:
+        """Say whether a system has derived symbols that depend on the machine."""
+        return any(constraint.symbols & self._late.keys() for constraint in system)
 
     def find(self, system: Sequence[Constraint], smallest: bool = False) -> dict[str, Number] | None:
         """Return a point of the pool that satisfies Start and ``system``, with the least machine that fits.
@@ -206,8 +218,22 @@ class Points:
         if all(constraint.symbol is not None for constraint in pending):
             least = _least_machine(None, point, pending)
             return None if least is None else {**point, **dict.fromkeys(self._machine, 0), **least}
+        found = self._chosen(point, pending, _Interval.least)
+        return found if found is not None or not self._late else self._chosen(point, pending, _Interval.greatest)
+
+    def _chosen(
+        self, point: dict[str, Number], pending: list[_Compiled], choice: Callable[[_Interval], Number | None]
+    ) -> dict[str, Number] | None:
+        """Return the point with a number for each machine symbol, what is derived from them before the targets."""
         result = dict(point)
-        for name in self._machine:
+        targets = [name for name in self._machine if name in self._real]
+        for name in (*(name for name in self._machine if name not in self._real), *self._late, *targets):
+            if name in self._late:
+                try:
+                    result[name] = self._late[name](result)
+                except ZeroDivisionError:
+                    return None
+                continue
             interval = _Interval(name in self._real)
             rest = []
             for constraint in pending:
@@ -218,7 +244,7 @@ class Points:
                         return None
                 elif not constraint.narrow(result, name, interval):
                     return None
-            value = interval.least()
+            value = interval.least() if name in self._real else choice(interval)
             if value is None:
                 return None
             result[name] = value
@@ -227,7 +253,8 @@ class Points:
 
     def _compile(self, constraint: Constraint) -> _Compiled:
         if constraint not in self._compiled:
-            self._compiled[constraint] = _Compiled(constraint, frozenset(self._machine), self._real)
+            machine = frozenset((*self._machine, *self._late))
+            self._compiled[constraint] = _Compiled(constraint, machine, self._real | self._late.keys())
         return self._compiled[constraint]
 
 
@@ -263,18 +290,25 @@ class _Interval:
             return Fraction(low + self._high) / 2 if self._low_open else low
         return low if low == self._high and not self._low_open and not self._high_open else None
 
+    def greatest(self) -> Number | None:
+        """Return the greatest integer of the interval, the least one where it has no end."""
+        least = self.least()
+        if least is None or self._high is None:
+            return least
+        return max(least, ceil(self._high) - 1 if self._high_open else floor(self._high))
+
 
 class _Compiled:
     """A constraint as a Python function of a point, and as a function of one machine symbol at a point."""
 
-    def __init__(self, constraint: Constraint, machine: frozenset[str], real: frozenset[str]) -> None:
+    def __init__(self, constraint: Constraint, machine: frozenset[str], unbounded: frozenset[str]) -> None:
         self._relation = constraint.relation
         self._difference = integral(constraint).difference
         self._value = _function(self._difference)
         self.machine = self._difference.symbols & machine
         # The machine symbol whose interval this is at a point of the parameters, where there is one (an integer).
         self.symbol: str | None = None
-        if len(self.machine) == 1 and not self.machine & real:
+        if len(self.machine) == 1 and not self.machine & unbounded:
             [name] = self.machine
             slope = self._difference.coefficient(name)
             if slope is not None and slope.is_constant and constraint.relation != "==":

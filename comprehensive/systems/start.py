@@ -16,19 +16,17 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from comprehensive.systems.points import Number
+from evaluators.counter import details_of
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import program_facts
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
+from metafork.runtime.machine import POSITIVE, Between
 from metafork.runtime.machine import SYMBOLS as LIMITS
-from metafork.runtime.machine import Between
 
 BLOCK_DIMENSIONS = ("block_dim_x", "block_dim_y", "block_dim_z")
-
-MACHINE_MARK = "$"
-"""Stands before a machine symbol in the value of a performance counter (``$R``): no name of C starts so."""
 
 _WORD = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|([A-Za-z_]\w*)', re.DOTALL)
 
@@ -145,6 +143,8 @@ def start_of(
     used = [c.symbol for c in counters if c.kind == "resource" and c.symbol not in LIMITS.values()]
     threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
     depth = max((len(loops) for loops in threads), default=0)
+    asked = {name for counter in counters for name in details_of(counter).machine}
+    used += sorted(asked)
     fields = {**LIMITS, **{name: name for name in BLOCK_DIMENSIONS[:depth]}, **{name: name for name in used}}
     canonical = machine_symbols([*fields.values(), *targets], taken)
     machine = {name: canonical[symbol] for name, symbol in fields.items()}
@@ -171,6 +171,8 @@ def start_of(
                 continue
             constraints.append(at_most(extent, _symbol_or_number(machine[name], numbers)))
     constraints += [at_most(ZERO, Polynomial.symbol(symbol)) for symbol in machine.values() if symbol not in numbers]
+    divisors = [machine[name] for name in sorted(asked & POSITIVE)]
+    constraints += [at_most(ONE, Polynomial.symbol(symbol)) for symbol in divisors if symbol not in numbers]
     constraints += bounds
     for symbol, counter in targets.items():
         if not counter.less_is_better and canonical[symbol] not in numbers:

@@ -4,7 +4,8 @@ A system is a path of the tree: a sequence of conditions on top of Start.  DESIG
 its system has a real solution, and is not proved empty over the integers; *unknown* never drops a branch.  Four means
 are tried in this order: a known integer point (``points``) proves consistency, signs of coefficients (``signs``) and
 sums of conditions (``metafork.algebra.positivity``) prove emptiness, and Z3 (``solver``) decides the rest, over the
-reals first and then over the integers.
+reals first and then over the integers.  Rounded quotients of machine symbols (of the counter ``occupancy``) are beyond
+Z3, which takes a minute to say so: systems with such are not put to it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from comprehensive.systems.points import Number, Points
 from comprehensive.systems.signs import Signs, integral
 from comprehensive.systems.start import Start
-from metafork.algebra.polynomial import Constraint, Polynomial, equal
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
@@ -76,13 +77,15 @@ class Systems:
     def define(self, symbol: DerivedSymbol) -> None:
         """Add a derived symbol: its defining constraints hold in every system from now on."""
         facts = symbol.constraints()
+        if self._points.depends_on_machine(symbol):
+            facts += self._consequences(symbol)  # Z3 will not find them
         self.derived.append(symbol)
         self._background += facts
         self._positivity = None
         self._signs.add(facts)
         self._points.define(symbol, facts)
         for solver in (self._over_reals, self._over_integers):
-            if solver is not None:
+            if solver is not None and not self._points.on_machine(facts):
                 solver.add(facts)
 
     def consistent(self, path: System, last: Constraint, known: dict[str, Number] | None = None) -> Consistency:
@@ -98,7 +101,8 @@ class Systems:
         point = self._points.find((*path, last))
         if point is not None:
             return Consistency(Verdict.YES, point)
-        if self._over_reals is None:  # to load Z3 takes longer than all of this
+        # To load Z3 takes longer than all of this.
+        if self._over_reals is None or self._points.on_machine((*path, last)):
             if self._excluded(path, last):
                 return Consistency(Verdict.NO)
             point = self._points.find_larger((*path, last))
@@ -174,6 +178,25 @@ class Systems:
             self._implied[key] = Verdict.UNKNOWN if verdict is Verdict.NO and answer.witness is None else verdict
         return self._implied[key]
 
+    def _consequences(self, symbol: DerivedSymbol) -> System:
+        """Return what follows from a symbol's definition: that it is positive, which others are no less or greater."""
+        this, operands = Polynomial.symbol(symbol.name), symbol.operands
+        if symbol.kind == "ceiling":
+            return (at_most(ONE, this),) if self.at_most(ONE, operands[0]) else ()
+        if symbol.kind != "minimum":
+            return ()
+        facts: System = (at_most(ZERO, this),) if all(self.at_most(ZERO, operand) for operand in operands) else ()
+        for other in self.derived:
+            if other.kind == "minimum":
+                name = Polynomial.symbol(other.name)
+                facts += (at_most(this, name),) if {*other.operands} <= {*operands} else ()
+                facts += (at_most(name, this),) if {*operands} <= {*other.operands} else ()
+        return facts
+
+    def at_most(self, left: Polynomial, right: Polynomial) -> bool:
+        """Say whether ``left <= right`` is shown everywhere, by ranges and sums of facts alone."""
+        return self._known().non_negative(right - left)
+
     def irredundant(self, system: System) -> System:
         """Return the system without the members that the others imply (within Start), the oldest dropped first."""
         kept = list(dict.fromkeys(system))
@@ -220,6 +243,8 @@ class Systems:
         return point if point is not None else self._by_solver(system).witness
 
     def _by_solver(self, system: System) -> Consistency:
+        if self._points.on_machine(system):
+            return Consistency(Verdict.UNKNOWN)
         from comprehensive.systems.solver import as_integers
 
         if self._over_reals is None:
@@ -241,4 +266,5 @@ class Systems:
     def _solver(self, integers: bool) -> PathSolver:
         from comprehensive.systems.solver import PathSolver  # points decide most systems
 
-        return PathSolver(self._background, integers, self._real, deadline=self._deadline, beside=self._over_reals)
+        facts = [fact for fact in self._background if not self._points.on_machine((fact,))]
+        return PathSolver(facts, integers, self._real, deadline=self._deadline, beside=self._over_reals)

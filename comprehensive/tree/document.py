@@ -181,8 +181,10 @@ def _leaf_document(leaf: Leaf) -> LeafDocument:
 
 
 def _listed(tree: ScheduleTree, symbol: str) -> bool:
-    """The four limits are always listed, other machine symbols where a condition has them."""
+    """The four limits are always listed, other machine symbols where a condition or a counter's value has them."""
     if symbol in {tree.machine.get(name) for name in LIMITS} or symbol in {c.limit for c in tree.counters}:
+        return True
+    if any(symbol in operand.symbols for one in tree.derived for operand in one.operands):
         return True
     return any(symbol in constraint.symbols for constraint in tree.start if not is_sign(constraint))
 

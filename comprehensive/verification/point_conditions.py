@@ -48,15 +48,17 @@ class Condition(Struct, frozen=True):
         return None if high is not None and high < low else (low, high)
 
 
-def condition_of(constraint: Constraint, machine: frozenset[str]) -> Condition:
-    """Return a constraint, compiled; ``machine`` are the machine's symbols."""
+def condition_of(constraint: Constraint, machine: frozenset[str], late: frozenset[str] = frozenset()) -> Condition:
+    """Return a constraint, compiled; ``machine`` are the machine's symbols, ``late`` those derived from them."""
     difference = constraint.difference
     scale = lcm(*(coefficient.denominator for coefficient in difference.terms().values()))
     difference = difference * scale
     occurring = sorted(difference.symbols & machine)
     symbol: str | None = ""
     factor = 0
-    if occurring:
+    if difference.symbols & late:
+        symbol = None
+    elif occurring:
         coefficient = difference.coefficient(occurring[0]) if len(occurring) == 1 else None
         if coefficient is not None and coefficient.is_constant:
             symbol, factor = occurring[0], int(coefficient.constant_value())

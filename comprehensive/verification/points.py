@@ -28,6 +28,7 @@ from comprehensive.tree.schedule_tree import (
 )
 from comprehensive.verification.point_conditions import Condition, Interval, Values, condition_of
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.lane_transpose import WARP
 from metafork.analysis.values.scope import Scope
@@ -113,17 +114,21 @@ class Points:
         self._numbers = Random(seed)
         self._machine = frozenset(symbol for symbol in tree.machine.values() if symbol not in tree.fixed)
         self._fields = {symbol: name for name, symbol in tree.machine.items()}
-        self._start = [condition_of(constraint, self._machine) for constraint in tree.start]
+        on_machine = set(self._machine)
+        self._late: list[DerivedSymbol] = []
+        for symbol in tree.derived:
+            if any(operand.symbols & on_machine for operand in symbol.operands):
+                on_machine.add(symbol.name)
+                self._late.append(symbol)
+        self._start = [self._condition(constraint) for constraint in tree.start]
         self._nodes: dict[int, tuple[Condition, Condition]] = {}
-        self._systems = [
-            [[condition_of(c, self._machine) for c in system] for system in leaf.systems] for leaf in tree.leaves
-        ]
+        self._systems = [[[self._condition(c) for c in system] for system in leaf.systems] for leaf in tree.leaves]
         program = tree.program
         facts = program_facts(program)
         scope = Scope.of(facts)
         self._opaque = [derived for derived in program.derived if derived.name in tree.opaque]
         # Two orders exist: opaque scalars follow the program, the others the tree; an opaque one may use any of these.
-        self._derived = tree.derived
+        self._derived = tuple(symbol for symbol in tree.derived if symbol not in self._late)
         sizes = [[scope.polynomial(extent) for extent in array.extents] for array in program.arrays]
         self._sizes = [prod_of(extents) for extents in sizes]
         threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
@@ -292,7 +297,17 @@ class Points:
     # ---- machines ----
 
     def _with_opposite(self, condition: Constraint) -> tuple[Condition, Condition]:
-        return condition_of(condition, self._machine), condition_of(condition.negated(), self._machine)
+        return self._condition(condition), self._condition(condition.negated())
+
+    def _condition(self, constraint: Constraint) -> Condition:
+        return condition_of(constraint, self._machine, frozenset(symbol.name for symbol in self._late))
+
+    def _with_late(self, point: Values) -> Values:
+        """Return a point with machine symbols, and what is derived from these."""
+        whole = dict(point)
+        for symbol in self._late:
+            whole[symbol.name] = symbol.evaluate(whole)
+        return whole
 
     def leaves_at(self, point: Values) -> Iterator[tuple[int, dict[str, Interval]]]:
         """Yield the leaves that machines choose at a parameter point, with the intervals of the machine's symbols."""
@@ -332,6 +347,7 @@ class Points:
 
     def displayed_at(self, point: Values) -> list[int]:
         """Return the leaves one of whose displayed systems holds at a point with machine symbols."""
+        point = self._with_late(point)
         return [
             leaf.id
             for leaf, systems in zip(self.tree.leaves, self._systems, strict=True)
@@ -376,6 +392,7 @@ class Points:
 
     def variant_at(self, point: Values, leaf: int) -> Variant:
         """Return the variant of a leaf that runs at a point with machine symbols."""
+        point = self._with_late(point)
         return next(
             one
             for one, limits in self._variants[leaf]
@@ -435,8 +452,15 @@ class Points:
                 for symbol, (low, high) in intervals.items()
             }
             shown = self.displayed_at({**point, **machine})
-            if shown != [leaf]:
+            if shown != [leaf] and self._leads_to(leaf, self._with_late({**point, **machine})):
                 yield machine, shown
+
+    def _leads_to(self, leaf: int, point: Values) -> bool:
+        """Say whether the tree gives a leaf at a point with machine symbols, of which intervals do not tell all."""
+        tree = self.tree.root
+        while isinstance(tree, Node):
+            tree = tree.accept if self._condition(tree.condition).holds(point) else tree.refuse
+        return isinstance(tree, LeafReference) and tree.leaf == leaf
 
     def _marks(self, point: Values) -> set[str]:
         marks: set[str] = set()

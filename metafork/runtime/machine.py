@@ -104,6 +104,8 @@ class Machine(Struct, frozen=True):
     blocks_per_sm: int
     registers_per_sm: int
     shared_words_per_sm: int
+    shared_words_unit: int
+    shared_words_reserved: int
     targets: Mapping[str, Fraction] = field(default_factory=dict)
 
     def fields(self) -> dict[str, int]:
@@ -115,7 +117,9 @@ FIELDS: tuple[str, ...] = tuple(name for name in Machine.__match_args__ if name 
 """The names of the machine parameters, in the order of ``metafork_machine``."""
 
 POSITIVE: frozenset[str] = frozenset(
-    name for name in FIELDS if name.startswith(("block_dim_", "grid_dim_")) or name == "warp_size"
+    name
+    for name in FIELDS
+    if name.startswith(("block_dim_", "grid_dim_")) or name in ("warp_size", "warps_per_sm", "shared_words_unit")
 )
 """Fields that no machine has zero of: what is divided by them, or launched with them, must exist."""
 
@@ -130,7 +134,9 @@ def _preset(
     warps: int,
     blocks: int,
     shared_bytes_per_sm: int,
+    reserved_bytes: int = 0,
 ) -> Machine:
+    """Return a GPU of NVIDIA's; those that reserve shared memory for each block hand it out in units half as large."""
     return Machine(
         registers_per_thread=registers_per_thread,
         registers_per_block=registers,
@@ -147,6 +153,8 @@ def _preset(
         blocks_per_sm=blocks,
         registers_per_sm=registers,
         shared_words_per_sm=shared_bytes_per_sm // 4,
+        shared_words_unit=(128 if reserved_bytes else 256) // 4,
+        shared_words_reserved=reserved_bytes // 4,
     )
 
 
@@ -172,6 +180,8 @@ def _amd(lanes: int, registers: int, shared_bytes_per_sm: int, waves: int, block
         blocks_per_sm=blocks,
         registers_per_sm=registers,
         shared_words_per_sm=shared_bytes_per_sm // 4,
+        shared_words_unit=512 // 4,
+        shared_words_reserved=0,
     )
 
 
@@ -182,17 +192,17 @@ PRESETS: Mapping[str, Machine] = MappingProxyType(
         "sm_60": _preset(255, 65536, 49152, 64, 32, 65536),
         "sm_70": _preset(255, 65536, 98304, 64, 32, 98304),
         "sm_75": _preset(255, 65536, 65536, 32, 16, 65536),
-        "sm_80": _preset(255, 65536, 166912, 64, 32, 167936),
-        "sm_86": _preset(255, 65536, 101376, 48, 16, 102400),
-        "sm_87": _preset(255, 65536, 166912, 48, 16, 167936),
-        "sm_88": _preset(255, 65536, 101376, 48, 16, 102400),
-        "sm_89": _preset(255, 65536, 101376, 48, 24, 102400),
-        "sm_90": _preset(255, 65536, 232448, 64, 32, 233472),
-        "sm_100": _preset(255, 65536, 232448, 64, 32, 233472),
-        "sm_103": _preset(255, 65536, 232448, 64, 32, 233472),
-        "sm_110": _preset(255, 65536, 232448, 48, 24, 233472),
-        "sm_120": _preset(255, 65536, 101376, 48, 24, 102400),
-        "sm_121": _preset(255, 65536, 101376, 48, 24, 102400),
+        "sm_80": _preset(255, 65536, 166912, 64, 32, 167936, 1024),
+        "sm_86": _preset(255, 65536, 101376, 48, 16, 102400, 1024),
+        "sm_87": _preset(255, 65536, 166912, 48, 16, 167936, 1024),
+        "sm_88": _preset(255, 65536, 101376, 48, 16, 102400, 1024),
+        "sm_89": _preset(255, 65536, 101376, 48, 24, 102400, 1024),
+        "sm_90": _preset(255, 65536, 232448, 64, 32, 233472, 1024),
+        "sm_100": _preset(255, 65536, 232448, 64, 32, 233472, 1024),
+        "sm_103": _preset(255, 65536, 232448, 64, 32, 233472, 1024),
+        "sm_110": _preset(255, 65536, 232448, 48, 24, 233472, 1024),
+        "sm_120": _preset(255, 65536, 101376, 48, 24, 102400, 1024),
+        "sm_121": _preset(255, 65536, 101376, 48, 24, 102400, 1024),
         "gfx90a": _amd(64, 131072, 65536, 32, 16),
         "gfx942": _amd(64, 131072, 65536, 32, 16),
         "gfx1100": _amd(32, 196608, 131072, 64, 32),

@@ -31,7 +31,7 @@ from strategies.llvm.ir_code import why_no_ptx
 from strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 _INSTRUCTIONS = frozenset({"instructions"})
-_REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
+_REGISTERS = frozenset({"registers_per_thread", "registers_per_block", "occupancy"})
 _SINKING = (*STANDARD, "sink")
 
 

@@ -77,6 +77,6 @@ class RegisterPressure(Strategy, frozen=True):
         return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
 
 
-_REGISTERS = frozenset({"registers_per_thread", "registers_per_block"})
+_REGISTERS = frozenset({"registers_per_thread", "registers_per_block", "occupancy"})
 STRATEGIES = tuple(RegisterPressure(pipeline.name, _REGISTERS, pipeline) for pipeline in PIPELINES)
 """The levels, mildest first."""

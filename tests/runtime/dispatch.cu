@@ -14,12 +14,12 @@
 #include <map>
 #include <string>
 
-static const metafork_term number[] = {{1, 1, {0}}}, limit[] = {{1, 1, {1}}}, two[] = {{2, 1, {0}}};
+static const metafork_term number[] = {{1, 1, {0}}}, limit[] = {{1, 1, {1}}}, whole[] = {{16, 1, {1}}}, two[] = {{2, 1, {0}}};
 static const metafork_condition of_one = {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= R"};
 static const metafork_condition of_two = {{two, 1}, METAFORK_AT_MOST, {limit, 1}, "2*x <= R"};
 // By estimate, a variant that is compiled at run time too takes twice x registers, and leaf 1 by itself x; leaf 2 twice as many.
 static const metafork_limit once[] = {{"r", of_one, METAFORK_REGISTERS_PER_THREAD}}, twice[] = {{"r", of_two, METAFORK_REGISTERS_PER_THREAD}};
-static const metafork_limit of_block[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {limit, 1}, "x <= RB"}, METAFORK_REGISTERS_PER_BLOCK}};
+static const metafork_limit of_block[] = {{"r", {{number, 1}, METAFORK_AT_MOST, {whole, 1}, "x <= 16*R"}, METAFORK_REGISTERS_PER_BLOCK}};
 static const metafork_variant variants1[] = {{&of_two, 1, twice, 1, true}, {nullptr, 0, once, 1, true}};
 static const metafork_variant variants2[] = {{nullptr, 0, twice, 1, false}}, variants3[] = {{nullptr, 0, of_block, 1, false}};
 static const metafork_leaf leaves[] = {{variants1, 2}, {variants2, 1}, {variants3, 1}};

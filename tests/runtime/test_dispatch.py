@@ -29,9 +29,10 @@ TAKEN = [
     (2, 50, {}, "1.2"),  # the estimate of leaf 2 is over: the first that fits
     (2, 50, {"2.1": 40}, "2.1"),  # but the compiler took fewer
     (0, 50, {"1.2": RESOURCES, "2.1": RESOURCES}, "3.1"),  # the tree has no leaf, yet one can be launched
-    (0, 10, {}, None),
+    (0, 1, {}, None),
     (3, 64, {"1.1": 65, "1.2": 65, "2.1": 65, "3.1": 1}, "3.1"),
-    (3, 63, {"1.2": 65, "2.1": 65, "3.1": 1}, None),  # 33 threads are two warps: 64 registers for the block
+    (3, 64, {"1.1": 65, "1.2": 65, "2.1": 65, "3.1": 9}, None),
+    (3, 63, {"1.2": 65, "2.1": 65, "3.1": 1}, None),  # 33 threads: a warp in each of four partitions, at 8 registers
     # The first variant of leaf 1: it asks for twice the registers.
     (1, 64, {}, "1.1"),
     (1, 63, {}, "1.2"),
@@ -156,7 +157,7 @@ def test_strict_mode_gives_the_measured_numbers(harness):
         "leaf 1: x <= R is violated: 51 (as compiled) <= 50",
         "leaf 2: 2*x <= R is violated: 52 (as compiled) <= 50",
         "leaf 2: grid 1x1x1, block 33x1x1, 0 bytes of shared memory: the device has not",
-        "leaf 3: x <= RB is violated: 64 (as compiled) <= 50",
+        "leaf 3: x <= 16*R is violated: 1024 (as compiled) <= 800",
     ]
     for line, text in zip(done.stderr.splitlines()[1:], lines, strict=True):
         assert line.startswith(f"metafork:   {text}")

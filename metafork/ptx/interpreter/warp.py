@@ -32,7 +32,7 @@ def compile_warp_operation(instruction: Instruction, operands: Operands) -> Step
     Raises:
         PtxError: the form is not known.
     """
-    builders = {"shfl": _shuffle, "vote": _vote, "activemask": _active, "redux": _reduce}
+    builders = {"shfl": _shuffle, "vote": _vote, "activemask": _active, "redux": _reduce, "match": _match}
     builder = builders.get(instruction.opcode)
     if builder is None:
         raise unsupported(instruction)
@@ -116,6 +116,31 @@ def _vote(instruction: Instruction, operands: Operands) -> Step:
         yes = frame.batch.warps(mask & predicate(frame))
         results = {"all": yes == here, "any": yes != 0, "uni": (yes == here) | (yes == 0), "ballot": yes}
         write(frame, results[mode], mask)
+
+    return step
+
+
+def _match(instruction: Instruction, operands: Operands) -> Step:
+    """``match.all``: the members and true where all have one value, else 0 and false."""
+    target, kind = instruction.operands[0], instruction.modifiers[-1]
+    if "all" not in instruction.modifiers or kind not in ("b32", "b64"):
+        raise unsupported(instruction)
+    first, second = (target.first, target.second) if isinstance(target, Pair) else (target, None)
+    write = operands.write(first, "b32", instruction)
+    write_alike = None if second is None else operands.write(second, "pred", instruction)
+    value = operands.read(instruction.operands[1], kind, instruction)
+    members = _members(instruction, operands, 2)
+
+    def step(frame: Frame, mask: Array) -> None:
+        here = frame.batch.warps(mask)
+        if members is not None:
+            _check_members(frame, mask, np.broadcast_to(members(frame), (frame.slots,)), instruction)
+        values = np.broadcast_to(value(frame), (frame.slots,))
+        lowest = np.argmax(mask.reshape(-1, WARP), axis=1).repeat(WARP)
+        other = frame.batch.warps(mask & (values != frame.batch.lane_values(values, lowest)))
+        write(frame, np.where(other == 0, here, np.uint32(0)), mask)
+        if write_alike is not None:
+            write_alike(frame, other == 0, mask)
 
     return step
 

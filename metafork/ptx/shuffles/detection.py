@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.ptx.emulation.borders import Check
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
@@ -73,12 +74,14 @@ class Plan(Struct, frozen=True):
         hoists: source position → the position before which it is moved.
         left_alone: position → why a load with a proved source stays.
         most_blocks: the blocks along x beyond which every lane makes its original loads, ``None`` for no such bound.
+        matches: whether the target has ``match.all``, which compares the passes of two loops at once.
     """
 
     replacements: tuple[Replacement, ...]
     hoists: Mapping[int, int]
     left_alone: Mapping[int, str]
     most_blocks: int | None = None
+    matches: bool = False
 
 
 def _place(check: Check) -> tuple[int, str, int]:
@@ -91,7 +94,15 @@ class _Row(Struct):
     offset: dict[int, int] = field(default_factory=dict)
 
 
-def plan(cfg: Cfg, visits: Mapping[int, LoadVisit], flows: Mapping[int, Flow], max_delta: int, *, hoist: bool) -> Plan:
+def plan(
+    cfg: Cfg,
+    visits: Mapping[int, LoadVisit],
+    flows: Mapping[int, Flow],
+    max_delta: int,
+    *,
+    hoist: bool,
+    matches: bool = False,
+) -> Plan:
     """Choose replacements for a kernel.
 
     Args:
@@ -100,14 +111,22 @@ def plan(cfg: Cfg, visits: Mapping[int, LoadVisit], flows: Mapping[int, Flow], m
         flows: the worst flow of each branching block.
         max_delta: the largest |N| of a shuffle, 0 to 31.
         hoist: whether sources may be moved up within their block.
+        matches: whether the target has ``match.all``.
     """
-    return _Planner(cfg, visits, flows, max_delta, hoist).plan()
+    return replace(_Planner(cfg, visits, flows, max_delta, hoist, matches).plan(), matches=matches)
 
 
 class _Planner:
     def __init__(
-        self, cfg: Cfg, visits: Mapping[int, LoadVisit], flows: Mapping[int, Flow], max_delta: int, hoist: bool
+        self,
+        cfg: Cfg,
+        visits: Mapping[int, LoadVisit],
+        flows: Mapping[int, Flow],
+        max_delta: int,
+        hoist: bool,
+        matches: bool,
     ) -> None:
+        self.matches = matches
         self.cfg = cfg
         self.instructions = cfg.body.instructions
         self.visits = visits
@@ -341,14 +360,14 @@ class _Planner:
                     self._replace(self.visits[member], outside, match)
 
     def _drop_dear_checks(self) -> None:
-        """Leave the loads of a block alone that are not more than the loops whose passes it would compare."""
+        """Leave the loads of a block alone that are not more than the comparisons of passes that they need."""
         by_block: dict[int, list[Replacement]] = {}
         for replacement in self.replacements.values():
             if replacement.checked:
                 by_block.setdefault(self.block_of[replacement.position], []).append(replacement)
         for block, checked in by_block.items():
             loops = len(self.cfg.loops_around(block))
-            if len(checked) > loops:
+            if len(checked) > (-(-loops // 2) if self.matches else loops):
                 continue
             for replacement in checked:
                 del self.replacements[replacement.position]

@@ -7,6 +7,7 @@ passes unchanged, with the reason in its report.
 from __future__ import annotations
 
 import math
+import re
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -141,9 +142,10 @@ def shuffle_module(module: Module, options: Options) -> tuple[Module, tuple[Kern
     items: list[Item] = []
     reports: list[KernelReport] = []
     refusal = _refusal(module)
+    matches = min(_capabilities(module), default=0) >= 70
     for item in module.items:
         if isinstance(item, Function) and item.kernel and item.body is not None:
-            changed, report = _kernel(item, options, refusal)
+            changed, report = _kernel(item, options, refusal, matches)
             reports.append(report)
             items.append(changed)
         else:
@@ -159,11 +161,13 @@ def _refusal(module: Module) -> str | None:
         return "activemask needs PTX ISA 6.2"
     if module.address_size == 32:
         return "addresses have 32 bits"
-    for target in module.target:
-        digits = "".join(c for c in target.removeprefix("sm_") if c.isdigit())
-        if target.startswith("sm_") and digits and int(digits) < 30:
-            return f"{target} has no shuffles"
-    return None
+    old = [one for one in _capabilities(module) if one < 30]
+    return f"sm_{old[0]} has no shuffles" if old else None
+
+
+def _capabilities(module: Module) -> list[int]:
+    found = [re.match(r"sm_(\d+)", target) for target in module.target]
+    return [int(one[1]) for one in found if one is not None]
 
 
 def _limits(kernel: Function) -> dict[str, int]:
@@ -194,7 +198,7 @@ def _emulate(body: FlatBody, options: Options, limits: dict[str, int]) -> Emulat
     return emulate(cfg, evaluator, reach=options.max_delta, check_passes=options.check_passes)
 
 
-def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options) -> tuple[Plan, Emulation]:
+def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options, matches: bool) -> tuple[Plan, Emulation]:
     """Plan under ``grid-fits``; what the lane itself held, which no corner case guards, is proved without."""
     limits = {"%ctaid.x": MOST_BLOCKS - 1, "%nctaid.x": MOST_BLOCKS}
     emulation = _emulate(cfg.body, options, limits)
@@ -207,11 +211,11 @@ def _plan_where_the_grid_fits(cfg: Cfg, strict: Emulation, options: Options) -> 
         candidates = {source: match for source, match in visit.candidates.items() if match.lanes}
         candidates |= {source: match for source, match in own.candidates.items() if not match.lanes}
         visits[position] = replace(visit, candidates=candidates, sure=own.sure, apart=visit.apart or own.apart)
-    chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+    chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist, matches=matches)
     return replace(chosen, most_blocks=MOST_BLOCKS), emulation
 
 
-def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Function, KernelReport]:
+def _kernel(kernel: Function, options: Options, refusal: str | None, matches: bool) -> tuple[Function, KernelReport]:
     assumptions = (SIGNED_INDEX,) if options.signed_index else ()
     try:
         if refusal is not None:
@@ -220,9 +224,9 @@ def _kernel(kernel: Function, options: Options, refusal: str | None) -> tuple[Fu
         emulation = _emulate(body, options, {})
         visits = merge_visits(emulation.visits)
         cfg = build_cfg(body)
-        chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist)
+        chosen = plan(cfg, visits, emulation.flows, options.max_delta, hoist=options.hoist, matches=matches)
         if options.grid_fits and emulation.terms.wraps_in_large_grids:
-            other, assumed = _plan_where_the_grid_fits(cfg, emulation, options)
+            other, assumed = _plan_where_the_grid_fits(cfg, emulation, options, matches)
             if len(other.replacements) > len(chosen.replacements):
                 chosen, emulation = other, replace(assumed, questions=assumed.questions + emulation.questions)
                 assumptions = (*assumptions, GRID_FITS)

@@ -42,7 +42,13 @@ of the loop around it begins (``%pass``), and before the first shuffle of a bloc
     setp.ne.or.s32 %apart, %first, %pass, %apart;
     vote.sync.any.pred %apart, %apart, %mask;
 
-Where ``%apart`` holds, all make their original loads.
+Where ``%apart`` holds, all make their original loads.  From sm_70 on, the counts of two loops are compared at once, and
+need no vote::
+
+    mov.b64 %passes, {%pass1, %pass2};
+    match.all.sync.b64 %which|%alike, %passes, %mask;
+    not.pred %alike, %alike;
+    or.pred %apart, %apart, %alike;
 
 A load with a predicate keeps its register where that is false.  Where the source has one, a lane takes its value only
 if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this lane had it.
@@ -332,16 +338,33 @@ class _Writer:
             yield _plain("add", ("s32",), count, count, Immediate("1"))
             yield from map(self._no_passes, self.passes.inner[position])
 
-    def _compare_passes(self, loops: Iterable[int]) -> Iterable[Instruction]:
+    def _compare_passes(self, loops: Sequence[int]) -> Iterable[Instruction]:
         mask, first = self.register("b32", "mask"), self.register("b32", "first")
         apart = self.register("pred", "apart")
         yield _plain("activemask", ("b32",), mask)
         yield _plain("setp", ("ne", "s32"), apart, mask, Immediate("-1"))
-        for loop in loops:
+        paired = len(loops) // 2 * 2 if self.plan.matches else 0
+        for at in range(0, paired, 2):
+            yield from self._compare_two(loops[at], loops[at + 1], mask, apart)
+        if paired == len(loops):
+            return
+        for loop in loops[paired:]:
             count = self.register("b32", "pass", loop)
             yield _plain("shfl", ("sync", "idx", "b32"), first, count, Immediate("0"), Immediate("31"), mask)
             yield _plain("setp", ("ne", "or", "s32"), apart, first, count, apart)
         yield _plain("vote", ("sync", "any", "pred"), apart, apart, mask)
+
+    def _compare_two(self, outer: int, inner: int, mask: Name, apart: Name) -> Iterable[Instruction]:
+        both, which, alike = (
+            self.register("b64", "passes"),
+            self.register("b32", "which"),
+            self.register("pred", "alike"),
+        )
+        counts = Vector((self.register("b32", "pass", outer), self.register("b32", "pass", inner)))
+        yield _plain("mov", ("b64",), both, counts)
+        yield _plain("match", ("all", "sync", "b64"), Pair(which, alike), both, mask)
+        yield _plain("not", ("pred",), alike, alike)
+        yield _plain("or", ("pred",), apart, apart, alike)
 
     def _reuse(self, load: Instruction, replacement: Replacement) -> Iterable[Instruction]:
         """The value of the same lane; the original load where the source has a predicate that did not hold."""

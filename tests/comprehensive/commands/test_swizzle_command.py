@@ -126,6 +126,18 @@ def test_mult64_comes_to_its_proved_optimum():
         assert "no solution has less accumulates" in result.output
 
 
+def test_many_solutions_bring_what_to_ask_instead(monkeypatch):
+    from comprehensive.commands import swizzle
+
+    for many, told in ((2, True), (3, False)):
+        monkeypatch.setattr(swizzle, "_MANY", many)
+        result = run(EXAMPLES / "crc.swz", "--best")
+        assert result.exit_code == 0
+        assert ("--objective accumulates drops" in result.stderr) is told
+    monkeypatch.setattr(swizzle, "_MANY", 2)
+    assert "note:" not in run(EXAMPLES / "crc.swz", "--all").stderr
+
+
 @pytest.mark.parametrize(
     ("fault", "status", "why"), [("time", 4, "the time limit was reached"), ("key", 130, "interrupted")]
 )

@@ -39,6 +39,7 @@ CASES = (
     Case("gradient", 1, 6, 2.0, (0.5, 0.25, 0.125), 4, 3),
     Case("divergence", 1, 6, 2.0, (0.5, 0.25, 0.125), 4, 3),
     Case("tricubic", 48, 67, 2.0, (), 5, 3),
+    Case("tricubic2", 48, 67, 2.0, (), 5, 3),
     Case("matvec", 0, 6, None, (), 3, 2),
     Case("matmul", 0, 6, None, (), 3, 3),
     Case("sincos", 0, 2, None, (), 3, 3, "sincos_sum"),
@@ -59,7 +60,7 @@ def launch(case, text, shape, block, seed=1):
     elif case.dimensions == 2:
         grid = (-(-nx // block[0]), -(-ny // block[1]), 1)
     else:
-        margin = {"gradient": 2, "divergence": 2, "tricubic": 3}.get(case.name, 0)
+        margin = {"gradient": 2, "divergence": 2, "tricubic": 3, "tricubic2": 3}.get(case.name, 0)
         grid = (-(-nx // block[0]), rows[0] - margin, 1 if case.name == "matmul" else rows[1] - margin)
     module = parse(text)
     done = run_kernel(

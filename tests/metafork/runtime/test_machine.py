@@ -105,7 +105,7 @@ def test_the_header_has_the_same_fields_in_the_same_order():
 
 
 def test_fields_of_a_machine_are_its_parameters():
-    assert tuple(Machine(*range(15)).fields().items()) == tuple(zip(FIELDS, range(15), strict=True))
+    assert tuple(Machine(*range(17)).fields().items()) == tuple(zip(FIELDS, range(17), strict=True))
 
 
 def test_gpus_of_amd_have_limits_of_their_own():

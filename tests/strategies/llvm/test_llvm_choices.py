@@ -100,7 +100,7 @@ def test_the_kernels_compute_the_product(start, analyses, names, n, block):
 @pytest.mark.parametrize("name", NAMES)
 def test_each_is_idempotent_and_lowers_its_counter_or_refuses(start, rematerialized, analyses, name):
     strategy = BY_NAME[name]
-    (counter,) = strategy.improves - {"registers_per_block"}
+    (counter,) = strategy.improves - {"registers_per_block", "occupancy"}
 
     def count(version):
         return registers(version, analyses) if counter == "registers_per_thread" else instructions(version, analyses)[0]

@@ -62,13 +62,15 @@ __attribute__((unused)) static void metafork_print_violation(const char *where, 
             metafork_number_text(condition->right, values, right));
 }
 
-/* What the compiler used in place of a counter's estimate, or -1. */
+/* What the compiler used in place of a counter's estimate, or -1.  A block launches where its registers would do for as many
+ * warps in each partition of the multiprocessor. */
 static inline int64_t metafork_measured(const metafork_limit *limit, const metafork_shape *shape, int64_t warp_size) {
     if (warp_size < 1) warp_size = 32; /* a machine of the user's own that leaves it out */
     if (shape->registers < 0 || limit->measure == METAFORK_ESTIMATED) return -1;
     if (limit->measure == METAFORK_REGISTERS_PER_THREAD) return shape->registers;
     const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
-    return (threads + warp_size - 1) / warp_size * warp_size * shape->registers;
+    const int64_t whole = METAFORK_PARTITIONS * warp_size;
+    return (threads + whole - 1) / whole * whole * metafork_allocated_registers(shape->registers);
 }
 
 /* Whether the conditions of a variant hold; explains the first that does not as one of `where` (NULL: says nothing). */

@@ -116,14 +116,21 @@ typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_sha
 
 enum { METAFORK_STRIDING_THREADS = 256 };
 
+enum { METAFORK_REGISTER_UNIT = 8, METAFORK_PARTITIONS = 4 };
+
+/* The registers of a thread as the hardware hands them out: to warps, in units of 256 on NVIDIA's. */
+static inline int64_t metafork_allocated_registers(int64_t registers) {
+    return (registers + METAFORK_REGISTER_UNIT - 1) / METAFORK_REGISTER_UNIT * METAFORK_REGISTER_UNIT;
+}
+
 /* How many threads a striding block gets: what machine, registers and work allow, in whole warps, at least block[0]. */
 static inline int64_t metafork_widened(const metafork_shape *shape, const metafork_machine *machine, int64_t most) {
     int64_t threads = METAFORK_STRIDING_THREADS;
     if (shape->widest < threads) threads = shape->widest;
     if (most < threads) threads = most;
     if (machine->threads_per_block < threads) threads = machine->threads_per_block;
-    if (shape->registers > 0 && machine->registers_per_block / shape->registers < threads)
-        threads = machine->registers_per_block / shape->registers;
+    if (shape->registers > 0 && machine->registers_per_block / metafork_allocated_registers(shape->registers) < threads)
+        threads = machine->registers_per_block / metafork_allocated_registers(shape->registers);
     const int64_t warp = machine->warp_size > 0 ? machine->warp_size : 32;
     threads -= threads % warp;
     return threads > shape->block[0] ? threads : shape->block[0];

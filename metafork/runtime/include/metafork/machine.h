@@ -62,6 +62,8 @@ typedef struct metafork_machine {
     int64_t blocks_per_sm;
     int64_t registers_per_sm;
     int64_t shared_words_per_sm;
+    int64_t shared_words_unit;     /* shared memory is handed out to a block in units of so many words ... */
+    int64_t shared_words_reserved; /* ... of which so many are the system's */
     int64_t target_count; /* numbers that METAFORK_MACHINE gave beside the fields */
     metafork_target targets[METAFORK_MAX_TARGETS];
     int64_t compute_capability; /* 80 for sm_80, 0 where it is not known: gives limits that counters bring along */
@@ -102,6 +104,12 @@ static inline const char *metafork_setting(const char *variable) {
 static inline int metafork_enabled(const char *variable) {
     const char *value = metafork_setting(variable);
     return value != NULL && value[0] != '\0' && strcmp(value, "0") != 0;
+}
+
+/* How a device hands out shared memory, which it does not say itself. */
+static inline void metafork_machine_units(metafork_machine *machine) {
+    machine->shared_words_unit = machine->compute_capability >= 80 ? 32 : machine->compute_capability > 0 ? 64 : 128;
+    machine->shared_words_reserved = machine->compute_capability >= 80 ? 256 : 0;
 }
 
 /* Fill the fields of a preset (sm_80; sm_90a is sm_90); returns 0, or METAFORK_EINVAL where there is none of that name. */
@@ -153,6 +161,7 @@ static inline int metafork_machine_preset(const char *name, size_t length, metaf
         out->blocks_per_sm = presets[i].blocks;
         out->registers_per_sm = presets[i].registers;
         out->shared_words_per_sm = presets[i].shared_bytes_per_sm / 4;
+        metafork_machine_units(out);
         return METAFORK_OK;
     }
     return METAFORK_EINVAL;
@@ -179,6 +188,8 @@ static inline int64_t *metafork_machine_field(metafork_machine *machine, const c
         {"", "blocks_per_sm", &machine->blocks_per_sm},
         {"", "registers_per_sm", &machine->registers_per_sm},
         {"", "shared_words_per_sm", &machine->shared_words_per_sm},
+        {"", "shared_words_unit", &machine->shared_words_unit},
+        {"", "shared_words_reserved", &machine->shared_words_reserved},
     };
     size_t i;
     if (length == 0) return NULL;
@@ -189,11 +200,11 @@ static inline int64_t *metafork_machine_field(metafork_machine *machine, const c
     return NULL;
 }
 
-/* Whether a machine can have that number in that field: none has no threads, no blocks or no warps. */
+/* Whether a machine can have that number in that field: none has no threads, blocks, warps or units. */
 static inline int metafork_machine_possible(const metafork_machine *machine, const int64_t *field, int64_t value) {
-    const int dimension = field >= &machine->block_dim_x && field <= &machine->warp_size;
+    const int positive = (field >= &machine->block_dim_x && field <= &machine->warps_per_sm) || field == &machine->shared_words_unit;
     if (field == &machine->warp_size && value > 1024) return 0;
-    return dimension ? value >= 1 : value >= 0;
+    return positive ? value >= 1 : value >= 0;
 }
 
 /* Read digits; returns where they end, or NULL where there are none or the number exceeds 2^62. */

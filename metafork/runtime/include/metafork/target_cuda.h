@@ -144,6 +144,7 @@ static inline int metafork_hardware_read(int device, metafork_machine *out) {
 #if defined(METAFORK_HIP)
     /* A thread has 256 vector registers, a launch less than 2^32 threads in each direction, and capabilities other numbers. */
     out->registers_per_thread = 256;
+    metafork_machine_units(out);
     if (out->grid_dim_x > UINT32_MAX / 1024) out->grid_dim_x = UINT32_MAX / 1024;
     return METAFORK_OK;
 #endif
@@ -155,6 +156,7 @@ static inline int metafork_hardware_read(int device, metafork_machine *out) {
     out->compute_capability += value;
     /* The runtime does not say; 63 before compute capability 3.5, 255 since. */
     out->registers_per_thread = out->compute_capability < 35 ? 63 : 255;
+    metafork_machine_units(out);
     return METAFORK_OK;
 }
 

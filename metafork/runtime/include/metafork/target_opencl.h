@@ -490,7 +490,7 @@ static inline int metafork_opencl_read(metafork_opencl *cl, void *device, metafo
     out->registers_per_sm = out->registers_per_block;
     out->shared_words_per_sm = out->shared_words;
     out->warps_per_sm = (out->threads_per_block + out->warp_size - 1) / out->warp_size;
-    out->blocks_per_sm = 1;
+    out->blocks_per_sm = out->shared_words_unit = 1;
     return METAFORK_OK;
 }
 

@@ -369,6 +369,7 @@ static inline int metafork_hardware_read(const metafork_driver *driver, int devi
     /* The driver does not say; 63 before compute capability 3.5, 255 since. */
     out->compute_capability = 10 * out->compute_capability + out->registers_per_thread;
     out->registers_per_thread = out->compute_capability < 35 ? 63 : 255;
+    metafork_machine_units(out);
     return error;
 }
 

@@ -318,7 +318,7 @@ int main(void) {
   metafork_machine m;
   if (metafork_machine_query(0, &m) != 0) return 1;
   printf("%d", (int)m.compute_capability);
-  for (const int64_t *one = &m.registers_per_thread; one <= &m.shared_words_per_sm; one++) printf(" %d", (int)*one);
+  for (const int64_t *one = &m.registers_per_thread; one <= &m.shared_words_reserved; one++) printf(" %d", (int)*one);
   return 0;
 }
 """
@@ -327,5 +327,5 @@ int main(void) {
 def test_the_machine_is_that_of_the_device(matadd):
     """Waves have 64 lanes, launches less than 2^32 threads in a direction, and there are no compute capabilities."""
     done = run_main(with_main(matadd, "matadd", MACHINE, "machine"))
-    block, grid, processor = "1024 1024 1024", "4194303 65536 65536", "64 32 32 65536 16384"
+    block, grid, processor = "1024 1024 1024", "4194303 65536 65536", "64 32 32 65536 16384 128 0"
     assert (done.returncode, done.stdout) == (0, f"0 256 65536 1024 16384 {block} {grid} {processor}")

@@ -1,4 +1,4 @@
-// Ten stencil and linear-algebra kernels: one thread an `i`, `i` fastest, A[i + nx*j + nx*ny*k].
+// Eleven stencil and linear-algebra kernels: one thread an `i`, `i` fastest, A[i + nx*j + nx*ny*k].
 // The .ptx files beside this one are `nvcc -ptx -arch=sm_80 -O3 kernels.cu`, one kernel a file:
 // nvcc -ptx -arch=sm_80 -O3 -DKERNEL_jacobi -o jacobi.ptx kernels.cu
 
@@ -109,6 +109,31 @@ extern "C" __global__ void tricubic(int nx, int ny, int nz, const float *__restr
       for (int di = 0; di < 4; di++)
         sum += wx[di] * wy[dj] * wz[dk] * AT3(u0, i + di - 1, j + dj - 1, k + dk - 1);
   AT3(u1, i, j, k) = sum;
+}
+#endif
+
+#ifdef KERNEL_tricubic2
+__device__ static float between(float t, float f0, float f1, float f2, float f3) {
+  return (t * (t + 1.0f) * (t + 2.0f) / 6.0f) * f0 + (-(t - 1.0f) * (t + 1.0f) * (t + 2.0f) / 2.0f) * f1 +
+         ((t - 1.0f) * t * (t + 2.0f) / 2.0f) * f2 + (-(t - 1.0f) * t * (t + 1.0f) / 6.0f) * f3;
+}
+
+extern "C" __global__ void tricubic2(int nx, int ny, int nz, const float *__restrict__ u0, float *__restrict__ u1,
+                                     const float *__restrict__ a, const float *__restrict__ b,
+                                     const float *__restrict__ c) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x + 1, j = blockIdx.y + 1, k = blockIdx.z + 1;
+  if (i >= nx - 2)
+    return;
+  float x = AT3(a, i, j, k), y = AT3(b, i, j, k), z = AT3(c, i, j, k), plane[4], row[4];
+#pragma unroll
+  for (int dk = 0; dk < 4; dk++) {
+#pragma unroll
+    for (int dj = 0; dj < 4; dj++)
+      row[dj] = between(x, AT3(u0, i - 1, j + dj - 1, k + dk - 1), AT3(u0, i, j + dj - 1, k + dk - 1),
+                        AT3(u0, i + 1, j + dj - 1, k + dk - 1), AT3(u0, i + 2, j + dj - 1, k + dk - 1));
+    plane[dk] = between(y, row[0], row[1], row[2], row[3]);
+  }
+  AT3(u1, i, j, k) = between(z, plane[0], plane[1], plane[2], plane[3]);
 }
 #endif
 

@@ -107,20 +107,35 @@ def test_pictures_are_svg_with_every_stage(name):
     assert sum(one.tag.endswith("line") for one in root.iter()) > 0
 
 
+FIGURES = (
+    ("stencil1d", {}),
+    ("conv1d", {}),
+    ("stencil2d", {}),
+    ("conv2d", {}),
+    ("finite_field", {}),
+    ("mult64", {"level": 1}),
+    ("sum", {"s": 7}),
+    ("crc", {"s": 5}),
+    ("rcr", {"s": 5}),
+    ("polynomial_shared", {}),
+)
+
+
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed: the CUDA text is not compiled by it")
 @pytest.mark.slow
 def test_nvcc_accepts_the_kernels(tmp_path):
+    """Those of Swizzle Inventor's Figures 10 to 13 are among them."""
     text = ""
-    for name, constants in (("crc", {"s": 5}), ("stencil2d", {}), ("polynomial_shared", {})):
+    for name, constants in FIGURES:
         problem = problem_of(name, **constants)
+        element = "unsigned" if name == "finite_field" else "float"
         code = lower(problem, solutions(problem, limit=1)[0])
-        pointers = ", ".join(f"const float *{one.name}" for one in code.inputs)
+        pointers = ", ".join(f"const {element} *{one.name}" for one in code.inputs)
         passed = "".join(f"{one.name}, " for one in code.inputs)
         body = print_cuda([code])
         text += body if not text else body.split("#endif\n", 1)[1]
-        text += (
-            f"\nvoid launch_{name}({pointers}, float *out) {{ {code.name}<float><<<3, 96, 4096>>>({passed}out, 5); }}\n"
-        )
+        launch = f"{code.name}<{element}><<<3, 96, 4096>>>({passed}out, 5);"
+        text += f"\nvoid launch_{name}({pointers}, {element} *out) {{ {launch} }}\n"
     path = tmp_path / "kernels.cu"
     path.write_text(text)
     command = ["nvcc", "-arch=sm_80", "-c", "-o", str(tmp_path / "kernels.o"), str(path)]

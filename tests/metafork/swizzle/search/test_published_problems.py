@@ -5,6 +5,7 @@ import pytest
 from tests.metafork.swizzle.running import all_solutions, check_c, check_cuda, problem_of
 
 PROBLEMS = [
+    ("crc", {"s": 1}, 1),
     ("crc", {"s": 2}, 2),
     ("crc", {"s": 3}, 2),
     ("crc", {"s": 4}, 5),
@@ -19,6 +20,8 @@ PROBLEMS = [
     ("sum", {"s": 2}, 2),
     ("sum", {"s": 4}, 11),
     ("sum", {"s": 7}, 2),
+    ("rcr", {"n": 1}, 1),
+    ("crc", {"n": 1}, 6),
     ("rcr", {"s": 3}, 3),
     ("rcr", {"s": 7}, 3),
     ("stencil1d", {"k": 3}, 2),
@@ -28,6 +31,7 @@ PROBLEMS = [
     ("stencil2d", {"k": 7}, 4),
     ("stencil2d", {"k": 9}, 1),
     ("stencil2d", {"k": 11, "far": 8}, 1),
+    ("conv2d", {"k": 3}, 1),
     ("polynomial", {"w": 4}, 2),
     ("polynomial", {"w": 32, "level": 1}, 2),
     ("polynomial_wide", {}, 2),

@@ -31,7 +31,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     printf("machine %d", (int)machine.compute_capability);
-    for (const int64_t *field = &machine.registers_per_thread; field <= &machine.shared_words_per_sm; field++) printf(" %d", (int)*field);
+    for (const int64_t *field = &machine.registers_per_thread; field <= &machine.shared_words_reserved; field++) printf(" %d", (int)*field);
     puts("");
     if (argc > 1) return 0;
     printf("refused %d %d\n", matmul_k0_launch(99, NULL, N, B, UB, S, NULL, NULL, NULL), matmul_k0_launch(1, NULL, 1, B, UB, S, NULL, NULL, NULL));

@@ -43,7 +43,7 @@ def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
 def test_the_machine_is_that_of_the_device(matmul, driver, tmp_path, capability, registers):
     variables = {"STANDIN_CAPABILITY": str(capability)}
     done, _ = driver.run([matmul.directory / "interface", "machine"], log=tmp_path / "log", **variables)
-    assert done.stdout.splitlines()[1] == f"machine {capability} {registers} {MACHINE}"
+    assert done.stdout.splitlines()[1] == f"machine {capability} {registers} {MACHINE} 64 0"
 
 
 def test_the_drop_in_takes_the_leaf_of_the_machine(matmul, driver):
