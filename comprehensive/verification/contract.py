@@ -9,12 +9,12 @@ another text, the input's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
+from comprehensive.verification.driver import CONTRACT_PREFIX, LENT, as_reference, edited, quoted, replaced
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
@@ -53,7 +53,8 @@ class _Sites(Struct):
 def contract_text(unit: TranslationUnit) -> str:
     """Return the checked program as C, its functions under ``CONTRACT_PREFIX``; compile with ELISION_FLAGS."""
     sites = _Sites()
-    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites)))
+    lent = {(function.name, one.name) for function in unit.functions for one in function.values if one.type is None}
+    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites, lent)))
     text = as_reference(unit, edited(unit, checked), CONTRACT_PREFIX)
     return (
         "extern void driver_outside(const char *, const char *, long long, long long);\n"
@@ -66,26 +67,39 @@ def contract_text(unit: TranslationUnit) -> str:
     )
 
 
-def _nest(schedule: Schedule, sites: _Sites) -> str:
-    """Return a schedule's loops with every index checked, as one block."""
+def _nest(schedule: Schedule, sites: _Sites, lent: Collection[tuple[str, str]]) -> str:
+    """Return a schedule's loops with every index checked, as one block.
+
+    Pointers that are ``lent`` arrays, by function and name, have as many elements as those if nobody knows it.
+    """
     program = schedule.program
     sites.spelling = as_written(program)
-    body = map_body(program.body, _checking(program, sites))
+    arrays = (
+        replace(one, extents=(ir.IntConst(LENT), *one.extents[1:]))
+        if one.endless and (schedule.function, one.whole or one.name) in lent
+        else one
+        for one in program.arrays
+    )
+    body = map_body(program.body, _checking(program, {one.name: one for one in arrays}, sites))
     return serial_text(program, body)
 
 
-def _checking(program: ir.Program, sites: _Sites) -> Callable[[ir.Expr], ir.Expr | None]:
-    arrays: dict[str, ir.Array] = {array.name: array for array in program.arrays}
+def _checking(
+    program: ir.Program, arrays: Mapping[str, ir.Array], sites: _Sites
+) -> Callable[[ir.Expr], ir.Expr | None]:
     own = [stmt.array for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray | ir.PrivateArray)]
-    arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
+    arrays = {**arrays, **{one.name: one for one in (*own, *(table.array for table in program.tables))}}
     from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 
     def checked(expr: ir.Expr) -> ir.Expr | None:
         if not isinstance(expr, ir.Element) or expr.array not in arrays:
             return None
-        indices = []
+        indices: list[ir.Expr] = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
+            if extent == ir.ENDLESS:
+                indices.append(map_expression(index, checked))
+                continue
             site = sites.added(expr, index, extent, uniform, from_memory)
             inner = map_expression(index, checked)
             indices.append(ir.Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))

@@ -44,8 +44,8 @@ HOST_PREFIX = "metafork_host_"
 INIT_SUFFIX = "_init"
 """What the name of a user's function that fills the arrays of a function ends with."""
 
-LENT = 1024
-"""How many elements a pointer leads to of which nothing says it."""
+LENT = 1 << 15
+"""How many elements a pointer leads to of which nothing says it: more than the points of a verification touch."""
 
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
@@ -145,7 +145,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
 
     Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
     """
-    given = [_lent(unit, function, parameter) for parameter in flat_parameters(function)]
+    taken = flat_parameters(function)
+    given = [_lent(unit, function, parameter) for parameter in taken]
+    lent = [one.name for one, other in zip(taken, given, strict=True) if one.array != other.array]
     suffix = FLAT_SUFFIX if is_flattened(function) else ""
     arrays = [parameter for parameter in given if parameter.array is not None]
     scalars = [parameter for parameter in given if parameter.type is not None]
@@ -164,8 +166,8 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     # What the extents of an array are in the file's words, the driver need not know.
     declared = ["void *" if parameter.type is None else parameter.declaration for parameter in given]
     declarations = ", ".join(declared) or "void"
-    own = HOST_PREFIX if function.name == "main" else ""
-    prefixes = (("ours", own), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
+    main = HOST_PREFIX if function.name == "main" else ""
+    prefixes = (("ours", main), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
         f'extern {flat_returns(function)} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
@@ -177,6 +179,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "#include <stdlib.h>",
         "#include <string.h>",
         '#include "driver_support.h"',
+        "extern void metafork_extent(const void *, long long);",
         *called,
         f'extern void driver_init({declarations}) __asm__("{function.name}{INIT_SUFFIX}") __attribute__((weak));',
         "int main(void) {",
@@ -211,7 +214,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "#endif",
         f"    {result and f'{result} driver_result_theirs = '}driver_run_theirs({theirs});",
         '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
+        *(f"    metafork_extent({_of(name)}_ours, (long long){_of(name)}_bytes);" for name in lent),
         f"    {result and f'{result} driver_result_ours = '}driver_run_ours({ours});",
+        *(f"    metafork_extent({_of(name)}_ours, 0);" for name in lent),
         "    int driver_differ = 0;",
     ]
     if result:
@@ -246,13 +251,19 @@ def _result(unit: TranslationUnit, function: Function) -> str:
 
 
 def _lent(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> FunctionParameter:
-    """Return a pointer that only the host uses, for its results, as an array of more elements than a point needs."""
-    unknown = parameter.array is None and parameter.type is None and parameter.pointed is not None
-    if not unknown or _is_idle_pointer(unit, function, parameter):
+    """Return a pointer of which nobody knows how many elements it leads to as an array of more than a point needs."""
+    return parameter if _is_idle_pointer(unit, function, parameter) else with_lent_array(parameter)
+
+
+def with_lent_array(parameter: FunctionParameter) -> FunctionParameter:
+    """Return a parameter with the array that it is lent, if it is a pointer to elements whose number nobody knows."""
+    array = parameter.array
+    if array is not None and array.endless:
+        return replace(parameter, array=replace(array, extents=(IntConst(LENT), *array.extents[1:])))
+    if array is not None or parameter.type is not None or parameter.pointed is None:
         return parameter
-    assert parameter.pointed is not None
     extents = (IntConst(LENT), *([IntConst(parameter.columns)] if parameter.columns else []))
-    return replace(parameter, array=Array(parameter.name, parameter.pointed, extents, function.span))
+    return replace(parameter, array=Array(parameter.name, parameter.pointed, extents))
 
 
 def _is_idle_pointer(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> bool:

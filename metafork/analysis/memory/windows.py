@@ -104,6 +104,9 @@ def array_windows(
     """
     if not references:
         return ()
+    if array.endless:
+        reason = f"it is not known how many elements {array.name} has, and a copy may not leave it"
+        raise NotCacheableError(reason, references[0])
     for reference in references:
         if reference.atomic:
             raise NotCacheableError(f"threads of all blocks update {array.name} atomically", reference)

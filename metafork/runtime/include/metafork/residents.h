@@ -216,7 +216,7 @@ static inline int metafork_have_before(metafork_resident *one) {
 
 /* ---- all copies of a thread ---- */
 
-/* Memory that nobody has written yet. */
+/* Memory that nobody has written yet, or whose size the host has told. */
 typedef struct metafork_memory {
     uintptr_t start;
     int64_t bytes;
@@ -237,6 +237,8 @@ typedef struct metafork_residents {
     int kept_count, kept_room;
     metafork_memory *fresh;
     int fresh_count, fresh_room;
+    metafork_memory *known; /* by metafork_extent */
+    int known_count, known_room;
     metafork_loan *loans;
     int loan_count, loan_room;
     metafork_streams *lent_streams; /* NULL, or those whose kernels go to a stream of the caller's */
@@ -398,6 +400,34 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
     }
     one->in_use = true;
     return METAFORK_OK;
+}
+
+/* Know no more of the sizes of arrays in memory that ends. */
+static inline void metafork_untell(metafork_residents *all, uintptr_t start, int64_t bytes) {
+    for (int i = all->known_count - 1; i >= 0; i--)
+        if (metafork_overlap(all->known[i].start, all->known[i].bytes, start, bytes)) all->known[i] = all->known[--all->known_count];
+    if (all->known_count > 0) return;
+    free(all->known);
+    all->known = NULL;
+    all->known_room = 0;
+}
+
+/* The array that begins at an address, or the largest one that it leads into; of no bytes where none is known. */
+static inline metafork_memory metafork_memory_of(const metafork_residents *all, uintptr_t address) {
+    metafork_memory found = {address, 0};
+    for (int i = 0; i < all->known_count + all->loan_count; i++) {
+        const metafork_loan *const loan = i < all->known_count ? NULL : &all->loans[i - all->known_count];
+        metafork_memory one = {0, 0};
+        if (loan == NULL) {
+            one = all->known[i];
+        } else {
+            one.start = loan->host;
+            one.bytes = loan->bytes;
+        }
+        if (one.start == address) return one;
+        if (one.bytes > found.bytes && metafork_overlap(one.start, one.bytes, address, 1)) found = one;
+    }
+    return found;
 }
 
 enum { METAFORK_MOST_ARRAYS = 64 };
@@ -644,6 +674,7 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
 METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
     metafork_residents *all = metafork_residents_of_thread();
     metafork_spoil(all, (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
+    metafork_untell(all, (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
     for (int i = all->count - 1; i >= 0; i--) {
         const metafork_rows part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
         if (part.width == 0) continue;
@@ -657,9 +688,10 @@ METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
 METAFORK_C size_t metafork_usable_bytes(void *start) __asm__("malloc_usable_size") __attribute__((weak));
 
 METAFORK_DEFINITION void metafork_freed(const void *start) {
-    const metafork_residents *const all = metafork_residents_of_thread();
-    if (start == NULL || (all->count == 0 && all->fresh_count == 0)) return;
+    metafork_residents *const all = metafork_residents_of_thread();
+    if (start == NULL || (all->count == 0 && all->fresh_count == 0 && all->known_count == 0)) return;
     if (metafork_usable_bytes == NULL) {
+        metafork_untell(all, (uintptr_t)start, 1);
         metafork_touch_all(METAFORK_UPDATES);
         return;
     }
@@ -704,6 +736,19 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         metafork_free_copy(all, i);
     }
     metafork_at_rest(all);
+}
+
+METAFORK_DEFINITION void metafork_extent(const void *pointer, long long bytes) {
+    metafork_residents *const all = metafork_residents_of_thread();
+    for (int i = all->known_count - 1; i >= 0; i--)
+        if (all->known[i].start == (uintptr_t)pointer) all->known[i] = all->known[--all->known_count];
+    void *const grown = bytes > 0 ? metafork_grown(all->known, all->known_count, &all->known_room, sizeof *all->known) : NULL;
+    if (grown != NULL) { /* else the serial code runs, which is right as well */
+        const metafork_memory one = {(uintptr_t)pointer, bytes};
+        all->known = (metafork_memory *)grown;
+        all->known[all->known_count++] = one;
+    }
+    metafork_untell(all, 0, 0);
 }
 
 METAFORK_DEFINITION int metafork_unchanged(int same, const char *name) {
