@@ -52,7 +52,12 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         return frontend.parse(source, reassociate=reassociate)  # no schedule uses these pointers
     read = _extents(exact_unit(endless), asked)
     try:
-        unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
+        try:
+            unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
+        except DiagnosticsError as others:
+            if not read.forget(endless, others.diagnostics):
+                raise
+            unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
         left = {array.span for one in unit.schedules for array in one.program.arrays if array.endless}
         return replace(unit, warnings=tuple(one for one in read.warnings if one.span in left))
     except DiagnosticsError as others:
@@ -92,6 +97,25 @@ class _Read(Struct):
         """Return the extent of a parameter, or of a variable at a schedule."""
         said = self.given.get(function, {}) if schedule is None else self.here.get((function, schedule), {})
         return said.get(name)
+
+    def forget(self, unit: TranslationUnit, refused: Sequence[Diagnostic]) -> bool:
+        """Let arrays that change places have no extents, if one of them has none; say if there are any."""
+        from metafork.analysis.extents.pointer_extents import Unknown
+
+        moves = [span for one in refused if one.code == "MF0316" for span, _ in one.related]
+        moved = {name for span in moves for name in re.findall(r"\w+", unit.source.text[span.start : span.end])}
+        count = len(self.warnings)
+        for function in unit.functions:
+            given = self.given[function.name]
+            own = sorted(moved & given.keys())
+            unknown = next((name for name in own if given[name] == NOT_KNOWN), None)
+            arrays = {one.name: one for each in unit.schedules for one in each.program.arrays if one.endless}
+            for name in own if unknown else ():
+                if given[name] != NOT_KNOWN:
+                    given[name] = NOT_KNOWN
+                    why = Unknown(f"it changes places with `{unknown}`")
+                    self.warnings.append(_warning(unit, function, arrays[name], why))
+        return len(self.warnings) > count
 
 
 def _extents(unit: TranslationUnit, asked: Collection[tuple[str, str]]) -> _Read:

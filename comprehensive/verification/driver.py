@@ -44,8 +44,10 @@ HOST_PREFIX = "metafork_host_"
 INIT_SUFFIX = "_init"
 """What the name of a user's function that fills the arrays of a function ends with."""
 
-LENT = 1 << 15
-"""How many elements a pointer leads to of which nothing says it: more than the points of a verification touch."""
+LENT, LENT_BEFORE = 1 << 15, 1 << 10
+"""How many elements there are where a pointer leads of which nothing says it, and how many of them stand before it.
+
+That is more than the points of a verification touch."""
 
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
@@ -199,8 +201,14 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         lines += [f"    {line}" for line in _buffers(parameter)]
     # The user may fill arrays that the function only reads: C does not see their qualifiers here.
     names = {p.name: "NULL" if p.name in idle else _of(p.name) for p in given}
-    ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in given)
-    theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in given)
+    places = {p.name: f" + {LENT_BEFORE} * ({_of(p.name)}_bytes / {LENT})" if p.name in lent else "" for p in arrays}
+    ours, theirs = (
+        ", ".join(
+            names[p.name] if p.array is None else f"(void *)((char *){names[p.name]}_{which}{places[p.name]})"
+            for p in given
+        )
+        for which in ("ours", "theirs")
+    )
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
     result = _result(unit, function)
     release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
@@ -221,14 +229,15 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     ]
     if result:
         floating = str("float" in result or "double" in result).lower()
-        compared = f"&driver_result_ours, &driver_result_theirs, sizeof({result}), sizeof({result}), {floating}"
+        compared = f"&driver_result_ours, &driver_result_theirs, sizeof({result}), sizeof({result}), {floating}, 0"
         lines.append(f'    driver_differ |= driver_compare("what is returned", {compared});')
     for parameter in arrays:
         own = names[parameter.name]
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
         lines += [f"    {line}" for line in _without_padding(parameter)]
+        before = LENT_BEFORE if parameter.name in lent else 0
         floating = str(not parameter.slots and not _element(parameter).integer).lower()
-        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}'
+        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}, {before}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
         f"    {release}",
@@ -252,16 +261,13 @@ def _result(unit: TranslationUnit, function: Function) -> str:
 
 def _lent(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> FunctionParameter:
     """Return a pointer of which nobody knows how many elements it leads to as an array of more than a point needs."""
-    return parameter if _is_idle_pointer(unit, function, parameter) else with_lent_array(parameter)
-
-
-def with_lent_array(parameter: FunctionParameter) -> FunctionParameter:
-    """Return a parameter with the array that it is lent, if it is a pointer to elements whose number nobody knows."""
     array = parameter.array
     if array is not None and array.endless:
         return replace(parameter, array=replace(array, extents=(IntConst(LENT), *array.extents[1:])))
-    if array is not None or parameter.type is not None or parameter.pointed is None:
+    unknown = array is None and parameter.type is None and parameter.pointed is not None
+    if not unknown or _is_idle_pointer(unit, function, parameter):
         return parameter
+    assert parameter.pointed is not None
     extents = (IntConst(LENT), *([IntConst(parameter.columns)] if parameter.columns else []))
     return replace(parameter, array=Array(parameter.name, parameter.pointed, extents))
 
