@@ -10,13 +10,14 @@
 
 The program behind it, which is not to be run, touches the same elements in the same iterations.  Locals are written out
 that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with or without an ``else``.
-``do S while (c)`` becomes ``S`` and ``while (c) S``.
+``do S while (c)`` becomes ``S`` and ``while (c) S``; a condition of a loop that reads stands in front of it, too: it is
+tested whether there are iterations or not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import assert_never
 
@@ -26,7 +27,7 @@ from msgspec.structs import replace
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
+from metafork.ir.rewriting import arrays_read, fresh_name, map_expression, names_of, substitute
 
 MOST_WRITTEN_OUT = 100
 """Operands and operations of the longest value of a local that is written out."""
@@ -96,11 +97,31 @@ class _Cases(Struct):
                 again = ir.While(ir.Unary("!", ends, ir.INT), tuple(first))
                 return (*self.body(tuple(first), known), replace(again, body=self.body(again.body, known)))
             case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
-                return (replace(stmt, body=self.body(inner, known)),)
+                tests = [one for test in self.first_test(stmt) for one in self.statement(test, known)]
+                before, self.probes = self.probes, []
+                stmt = replace(stmt, body=self.body(inner, known))
+                self.probes = before
+                return (*tests, stmt)
             case ir.Break() | ir.Continue() | ir.Barrier() | ir.BlockArray() | ir.PrivateArray():
                 return (stmt,)
             case _:
                 assert_never(stmt)
+
+    def first_test(self, loop: ir.For | ir.While | ir.Phase) -> Iterator[ir.Stmt]:
+        """Yield a read of the condition of a loop as it is in front of it, if pointers are read there."""
+        condition = None if isinstance(loop, ir.Phase) else loop.condition
+        if condition is None or not arrays_read(condition) & {*self.arrays}:
+            return
+        match loop:
+            case ir.For(init=ir.Declare(name=name, type=type_, value=value)) if value is not None:
+                condition = substitute(condition, {name: _as(type_, value)})
+            case ir.For(init=ir.Assign(target=ir.Var(name=name, type=type_), op="", value=value)):
+                condition = substitute(condition, {name: _as(type_, value)})
+            case ir.For(init=init) if init is not None:
+                return
+            case _:
+                pass
+        yield ir.Declare(self.fresh("probe"), condition.type, condition)
 
     def read(self, expr: ir.Expr, known: Mapping[str, ir.Expr], where: tuple[ir.Expr, ...] = ()) -> ir.Expr:
         """Return an expression without the accesses that have several forms; it is evaluated ``where`` these hold."""

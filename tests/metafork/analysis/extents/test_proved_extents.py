@@ -62,6 +62,12 @@ PROVED = {
     ("elements", "int j = 0; while (j < m) { x[i * m + j] = 1; j++; }"): {"x": "m * n"},
     ("elements", "int j = 0; do { x[j] = 1; } while (++j < m);"): {"x": "1 < m ? m : 1"},
     ("elements", "for (int j = 0; j < m; j++) { if (j >= k) break; x[j] = 1; }"): {"x": "k < m ? k : m"},
+    ("unsigned", "for (unsigned j = 0; j < m; j++) x[i * m + j] = 1;"): {"x": "m * n"},
+    ("unsigned", "for (int j = 0; j < k; j++) x[8 * i + j] = 1;"): {"x": "1 <= k ? k + 8 * n - 8 : 0"},
+    # the condition of a loop is tested before there is an iteration
+    ("elements", "y[i] = 0; for (int j = flag[i]; j < x[i + 1]; j++) y[i] += j;"): {"x": "n + 1", "y": "n"},
+    ("tiles", "int j = flag[i]; while (j < x[i + 2]) j++; y[i] = j;"): {"x": "n + 2", "y": "n"},
+    ("elements", "int j = 0; while (m > 0 && j < x[i]) j++; y[i] = j;"): {"x": "0 < m ? n : 0", "y": "n"},
     # borders
     ("inner", "x[i] = y[i - 1] + y[i + 1];"): {"x": "n - 1", "y": "n"},
     ("tiles", "int l = i > 0 ? i - 1 : 0, r = i < n - 1 ? i + 1 : n - 1; x[l] = y[r];"): {
