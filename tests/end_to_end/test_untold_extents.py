@@ -134,3 +134,74 @@ def test_results_are_those_of_c_told_or_not(name, programs):
     said = re.findall(r"has not told how many bytes there are of (.*); the serial code runs", silent.stderr)
     assert [untold in one.split(";")[0] for one in said] == [True] * len(said)
     assert bool(said) == bool(untold)
+
+
+EXACT = """
+void conv(int n, int m, int B, const int *on, const float *x, const float *k, float *y) {
+  meta_schedule meta_block(B * 16) { meta_for (int i = 0; i < n; i++) {
+    float s = 0;
+    if (on[i]) for (int j = 0; j < 3; j++) s += x[i + j] * k[j];
+    y[i] = s;
+  } }
+}
+void product(int n, int m, int B, const int *on, const float *x, const float *k, float *y) {
+  meta_schedule meta_block(B, B) { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) {
+    float s = 0;
+    if (on[i]) for (int l = 0; l < 5; l++) s += x[i * 5 + l] * k[l * m + j];
+    y[i * m + j] = s;
+  } }
+}
+void stencil(int n, int m, int B, const int *on, const float *x, const float *k, float *y) {
+  meta_schedule meta_block(B, B) { meta_for (int i = 1; i < n - 1; i++) meta_for (int j = 1; j < m - 1; j++)
+    y[i * m + j] = on[i] ? x[i * m + j - 1] + x[i * m + j + 1] + x[(i - 1) * m + j] + x[(i + 1) * m + j] : k[0];
+  }
+}
+"""
+"""Functions whose kernels compute several results per thread, with vectors, from memory that `on` says the end of."""
+
+EXACTLY = """
+static float *made(int n)
+{
+  float *p = malloc(n * sizeof *p);
+  for (int i = 0; i < n; i++) p[i] = i % 13;
+  metafork_extent(p, n * sizeof *p);
+  return p;
+}
+int main(void)
+{
+  const int shapes[] = {1, 5, 25, 32};
+  for (int shape = 0; shape < 4; shape++)
+    for (int n = 1; n <= 100; n += 11) {
+      const int B = shapes[shape], m = n / 2 + 3;
+      int on[100], last = -1;
+      for (int i = 0; i < n; i++) on[i] = i > 0 && i < n - n / 4 - 1 && i % 3 != 1;
+      for (int i = 0; i < n; i++) last = on[i] ? i : last;
+      metafork_extent(on, sizeof on);
+      float *x = made(last + 3), *k = made(3), *y = made(n);
+      conv(n, m, B, on, x, k, y);
+      for (int i = 0; i < n; i++) if (y[i] != (on[i] ? x[i] * k[0] + x[i + 1] * k[1] + x[i + 2] * k[2] : 0)) return 1;
+      x = made((last + 1) * 5), k = made(5 * m), y = made(n * m);
+      product(n, m, B, on, x, k, y);
+      x = made((last + 1) * m + m - 1), k = made(1), y = made(n * m);
+      stencil(n, m, B, on, x, k, y);
+    }
+  return 0;
+}
+"""
+
+
+@pytest.mark.slow
+def test_kernels_touch_no_element_that_the_program_does_not(tmp_path):
+    (tmp_path / "f.mf").write_text(EXACT)
+    write_outputs(optimize(tmp_path / "f.mf"), tmp_path)
+    include = '#include <stdlib.h>\n#include "metafork/host.h"\n#include "f.h"\n'
+    (tmp_path / "main.c").write_text(f"{include}{EXACTLY}")
+    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
+    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
+    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    variants = re.findall(r"f_k(\d) leaf 1 .*variant=(\d)", done.stderr)
+    assert {int(schedule) for schedule, _ in variants} == {0, 1, 2}
+    assert len(set(variants)) > 4
+    assert "serial code" not in done.stderr
