@@ -10,8 +10,9 @@
 
 The program behind it, which is not to be run, touches the same elements in the same iterations.  Locals are written out
 that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with or without an ``else``.
-``do S while (c)`` becomes ``S`` and ``while (c) S``; a condition of a loop that reads stands in front of it, too: it is
-tested whether there are iterations or not.
+What an index reads is a local of its own: ``a[at[i]]`` becomes ``int r = at[i]; a[r]``.  ``do S while (c)`` becomes
+``S`` and ``while (c) S``; a condition of a loop that reads stands in front of it, too: it is tested whether there are
+iterations or not.
 """
 
 from __future__ import annotations
@@ -151,13 +152,29 @@ class _Cases(Struct):
         written = substitute(part, known)
         assert isinstance(written, ir.Element)
         reads = any(_reads(one) for index in part.indices for one in ir.walk_expression(index))
-        if part.array not in self.arrays or reads or not _has_choices(written.indices[0]):
+        if part.array not in self.arrays or reads == _has_choices(written.indices[0]):
             return None
-        probe = self.cases(written)
+        probe = self.with_locals(part, known) if reads else (self.cases(written),)
         for condition in reversed(where):
-            probe = ir.If(condition, (probe,), ())
-        self.probes.append(probe)
+            probe = (ir.If(condition, probe, ()),)
+        self.probes += probe
         return self.unknown(part.type)
+
+    def with_locals(self, element: ir.Element, known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
+        """Return an access behind locals that hold what its first index reads."""
+        outer, self.probes = self.probes, []
+
+        def local(part: ir.Expr) -> ir.Expr | None:
+            if not isinstance(part, ir.Element):
+                return None
+            name = self.fresh("read")
+            self.probes.append(ir.Declare(name, part.type, self.read(part, known)))
+            return ir.Var(name, part.type)
+
+        index = map_expression(element.indices[0], local)
+        probe = replace(element, indices=(index, *element.indices[1:]))
+        before, self.probes = self.probes, outer
+        return (*before, ir.Declare(self.fresh("probe"), element.type, probe))
 
     def cases(self, element: ir.Element) -> ir.Stmt:
         """Return an access under the conditions of the choices in its first index."""

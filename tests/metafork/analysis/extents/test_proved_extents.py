@@ -21,7 +21,7 @@ HEADS = {
     "tiles": "meta_for (int b = 0; b < (n + B - 1) / B; b++) meta_for (int t = 0; t < B; t++) "
     "{ int i = b * B + t; if (i < n) { BODY } }",
 }
-PARAMETERS = "int n, int m, int k, int B, const int flag[n], float *x, float *y"
+PARAMETERS = "int n, int m, int k, int B, const int flag[n], const unsigned char byte[n], float *x, float *y"
 
 
 def function(head, body, parameters=PARAMETERS):
@@ -32,7 +32,9 @@ def extents_in(text):
     """The extents of pointers at the schedules of a text; the warning about a pointer of which they are not known."""
     unit = parse(Source("f.mf", text))
     arrays = [one for schedule in unit.schedules for one in schedule.program.arrays]
-    found = {one.name: expression(one.extents[0]) for one in arrays if one.name != "flag" and not one.endless}
+    found = {
+        one.name: expression(one.extents[0]) for one in arrays if one.name not in ("flag", "byte") and not one.endless
+    }
     return found | {one.message.split("`")[1]: one for one in unit.warnings}
 
 
@@ -93,6 +95,10 @@ PROVED = {
         "x": "(k == 1 && 1 < m) || (k == 2 && 2 < m) || (k == 3 && 3 < m) || (k == 4 && 4 < m) ? n : 0",
         "y": "n",
     },
+    ("elements", "x[i % 256] = 1; if (n >= 256) y[i] = x[byte[i]];"): {
+        "x": "256 < n ? 256 : n",
+        "y": "256 <= n ? n : 0",
+    },
     # what memory says, between bounds that are touched
     ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r < n) x[r] = 2;"): {"x": "n"},
     ("tiles", "int r = flag[i] / 2; y[i] = x[i]; if (0 < r && r <= n) y[i] += x[r - 1];"): {"x": "n", "y": "n"},
@@ -112,6 +118,9 @@ NOT_PROVED = {
     ("elements", "x[i] = 2; if (flag[i]) x[i + n] = 1;"): ("that `x[2 * n - 1]`, the last", "extents(x[2 * n])"),
     ("elements", "if (flag[i]) x[i] = 1;"): ("that `x[n - 1]`, the last", "extents(x[n])"),
     ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
+    ("elements", "y[i] = x[byte[i]];"): ("that `x[255]`, the last", "extents(x[256])"),
+    ("tiles", "y[i] = x[byte[i] & 15] + x[byte[i] / 4 + m];"): ("that `x[m + 63]`, the last", "extents(x[m + 64])"),
+    ("elements", "y[i] = x[flag[byte[i]]];"): ("the greatest index of `x`", ""),
     ("elements", "unsigned r = flag[i]; if (r <= 40) x[r] = 1;"): ("that `x[40]`, the last", "extents(x[41])"),
     ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r <= n) x[r] = 1;"): ("the last", "extents(x[n + 1])"),
     ("elements", "x[i] = 1; int r = flag[i]; if (r < n) x[r] = 1;"): ("the greatest index of `x`", ""),
