@@ -96,7 +96,7 @@ PROVED = {
         "y": "n",
     },
     ("elements", "x[i % 256] = 1; if (n >= 256) y[i] = x[byte[i]];"): {
-        "x": "256 < n ? 256 : n",
+        "x": "256 <= n ? 256 : n",
         "y": "256 <= n ? n : 0",
     },
     # what memory says, between bounds that are touched
