@@ -131,6 +131,8 @@ class _Walk(OpaqueWalk):
         if self._phase is None or not type_.integer:
             return super()._lost(name, type_, bounds, most)
         low, high = bounds or (None, None)
+        if type_.size < ScalarType.INT.size:
+            low, high = type_.least if low is None else low, type_.greatest if high is None else high
         return self.opaque.unknown(
             name, once_a_block=False, low=0 if low is None and not type_.signed else low, high=high
         )

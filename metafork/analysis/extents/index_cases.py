@@ -79,6 +79,11 @@ class _Cases(Struct):
         """Return a statement without the accesses that have several forms; those are put down as probes."""
         read = partial(self.read, known=known)
         match stmt:
+            case ir.Declare(type=type_, value=ir.Element(type=narrow) as value) if (
+                narrow is not type_ and narrow.integer
+            ):
+                first = ir.Declare(self.fresh("read"), narrow, read(value))  # it is bounded by its own type
+                return first, replace(stmt, value=ir.Var(first.name, narrow))
             case ir.Declare(value=value):
                 return (stmt if value is None else replace(stmt, value=read(value)),)
             case ir.Assign(target=target, value=value):

@@ -133,8 +133,6 @@ def _bounds(
             if one is None or other is None:
                 return None
             return _in_range(_combined(op, one, other), expr.type)
-        case ir.Element() if expr.type.integer and expr.type.size < ir.INT.size:
-            return expr.type.least, expr.type.greatest
         case _:
             return (None if expr.type.signed else 0), None
 
