@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import metafork
-from tests.comprehensive.building.test_loaded import PLAIN
 
 TEXT = """
 struct point { float x, y; };
@@ -28,7 +27,7 @@ void parts(int n, int k, int B, float *x) {
 
 @pytest.fixture(scope="module")
 def loaded(cache):
-    return metafork.load(TEXT, **PLAIN)
+    return metafork.load(TEXT, strategies=(), counters=("threads_per_block",), static="none", cpu=True)
 
 
 def launches(capfd):
