@@ -109,7 +109,8 @@ class _Read(Struct):
             given = self.given[function.name]
             own = sorted(moved & given.keys())
             unknown = next((name for name in own if given[name] == NOT_KNOWN), None)
-            arrays = {one.name: one for each in unit.schedules for one in each.program.arrays if one.endless}
+            programs = [one.program for one in unit.schedules if one.function == function.name]
+            arrays = {one.whole or one.name: one for each in programs for one in each.arrays if one.endless}
             for name in own if unknown else ():
                 if given[name] != NOT_KNOWN:
                     given[name] = NOT_KNOWN
