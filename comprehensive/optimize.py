@@ -41,7 +41,16 @@ from comprehensive.systems.points import Number
 from comprehensive.systems.start import Start, identifiers, start_of
 from comprehensive.tree import render, report, tree_json
 from comprehensive.tree.document import TreeDocument, document_of, is_sign
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, NoLeaf, ScheduleTree, Statistics, Variant, numbered
+from comprehensive.tree.schedule_tree import (
+    UNTOLD,
+    CounterInfo,
+    Leaf,
+    NoLeaf,
+    ScheduleTree,
+    Statistics,
+    Variant,
+    numbered,
+)
 from evaluators.counter import Counter, CounterOf, details_of
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
@@ -339,13 +348,29 @@ def _tree(
             _leaf(program, number, case, outcome.counters, strategies, shown)
             for number, case in enumerate(outcome.cases, 1)
         ),
-        notes=(*((f"cache of {name}", why) for name, why in cache_reasons), *start.notes, *outcome.notes),
+        notes=(
+            *_sizes_to_tell(program),
+            *((f"cache of {name}", why) for name, why in cache_reasons),
+            *start.notes,
+            *outcome.notes,
+        ),
         complete=outcome.complete,
         fixed=start.fixed,
         opaque=start.opaque,
         remarks=remarks,
         statistics=outcome.statistics,
     )
+
+
+def _sizes_to_tell(program: Program) -> tuple[tuple[str, str], ...]:
+    """Return the note about arrays of unknown extents, if there are any."""
+    arrays = dict.fromkeys(array.whole or array.name for array in program.arrays if array.endless)
+    said = (
+        f"`{program.function}` cannot copy arrays of which it does not know how many elements they have "
+        f"({', '.join(arrays)}): the serial code runs unless `metafork_extent` or Python tells it, or a pragma. "
+        "Kernels and their launches need not know it."
+    )
+    return ((UNTOLD, said),) if arrays else ()
 
 
 def _without_targets_left_out(start: Start, counters: Sequence[Counter]) -> Start:

@@ -1,8 +1,8 @@
 """A file read with pointers for arrays: those of which no pragma says the extent get that of their accesses.
 
 Such pointers are taken as arrays without end first.  Where a schedule uses one, its greatest index is looked for
-(``metafork.analysis.extents``), and the file is parsed with the extents that are proved.  Where one is not, the file is
-refused as it stands, and the message says why.
+(``metafork.analysis.extents``), and the file is parsed with the extents that are proved.  Where one is not, the array
+stays without end, and a warning says why: kernels need no extents, but a copy of the array does.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
-from metafork.ir.arithmetic.types import ScalarType
+from metafork.frontend.pragmas.pointers import NOT_KNOWN
 from metafork.ir.control import variables_of
-from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
+from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Severity
 from metafork.ir.messages.source import Source, Span
-from metafork.ir.program import Array, Expr, IntConst, Program
+from metafork.ir.program import ENDLESS, Array, Expr, Program
 from metafork.ir.rewriting import substitute
 from metafork.ir.translation_unit import Function, Schedule, TranslationUnit
 from metafork.printing.expressions import expression
@@ -28,17 +28,14 @@ from metafork.printing.expressions import expression
 if TYPE_CHECKING:
     from metafork.analysis.extents.pointer_extents import Unknown
 
-ENDLESS = 1 << 40
-"""The extent of a pointer while its own is looked for."""
-
 
 def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
     """Return the parsed file; raises ``metafork.DiagnosticsError``."""
-    asked: list[str] = []
+    asked: set[tuple[str, str]] = set()
 
     def without_end(function: str, name: str, schedule: int | None) -> str:
-        asked.append(name)
-        return f"{ENDLESS}L"
+        asked.add((function, name))
+        return f"{ENDLESS.value}L"
 
     try:
         endless = frontend.parse(source, reassociate=reassociate, extents=without_end)
@@ -51,17 +48,24 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
         raise DiagnosticsError(_remaining(others.diagnostics, refused.diagnostics)) from None
     if not asked:
         return endless
-    if not any(array.extents[0] == _ENDLESS for one in endless.schedules for array in one.program.arrays):
+    if not any(array.endless for one in endless.schedules for array in one.program.arrays):
         return frontend.parse(source, reassociate=reassociate)  # no schedule uses these pointers
-    read = _extents(exact_unit(endless))
+    read = _extents(exact_unit(endless), asked)
     try:
-        return frontend.parse(source, reassociate=reassociate, extents=read.extent)
+        try:
+            unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
+        except DiagnosticsError as others:
+            if not read.forget(endless, others.diagnostics):
+                raise
+            unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
+        left = {array.span for one in unit.schedules for array in one.program.arrays if array.endless}
+        return replace(unit, warnings=tuple(one for one in read.warnings if one.span in left))
     except DiagnosticsError as others:
         refused = _refusal(source, reassociate)
         if isinstance(refused, TranslationUnit):
             return refused
-        if read.unknown:
-            explained = [_explained(one, read.unknown) for one in refused.diagnostics]
+        if read.unfit:
+            explained = [_explained(one, read.unfit) for one in refused.diagnostics]
             raise DiagnosticsError([one for one in explained if one is not None] or refused.diagnostics) from None
         # What the function moves, or does to a size, is told; of what these extents name, nobody wrote anything.
         if not any(one.code in ("MF0309", "MF0316") for one in others.diagnostics):
@@ -78,23 +82,45 @@ def _refusal(source: Source, reassociate: bool) -> DiagnosticsError | Translatio
 
 
 class _Read(Struct):
-    """The extents that accesses say, and why others are not known, by the place of a function or of a schedule.
+    """The extents that accesses say, and warnings about others.
 
     ``given`` are those of parameters, by function and name; ``here`` those of variables at a function's schedules.
+    Pointers that are ``unfit`` to be arrays are listed with the place of their function.
     """
 
-    given: dict[str, Mapping[str, str]] = field(default_factory=dict)
-    here: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    unknown: list[tuple[Span, Mapping[str, Unknown]]] = field(default_factory=list)
+    given: dict[str, dict[str, str]] = field(default_factory=dict)
+    here: dict[tuple[str, int], dict[str, str]] = field(default_factory=dict)
+    warnings: list[Diagnostic] = field(default_factory=list)
+    unfit: list[tuple[Span, Mapping[str, Unknown]]] = field(default_factory=list)
 
     def extent(self, function: str, name: str, schedule: int | None) -> str | None:
         """Return the extent of a parameter, or of a variable at a schedule."""
         said = self.given.get(function, {}) if schedule is None else self.here.get((function, schedule), {})
         return said.get(name)
 
+    def forget(self, unit: TranslationUnit, refused: Sequence[Diagnostic]) -> bool:
+        """Let arrays that change places have no extents, if one of them has none; say if there are any."""
+        from metafork.analysis.extents.pointer_extents import Unknown
 
-def _extents(unit: TranslationUnit) -> _Read:
-    """Return the extents of pointers, and why others have none."""
+        moves = [span for one in refused if one.code == "MF0316" for span, _ in one.related]
+        moved = {name for span in moves for name in re.findall(r"\w+", unit.source.text[span.start : span.end])}
+        count = len(self.warnings)
+        for function in unit.functions:
+            given = self.given[function.name]
+            own = sorted(moved & given.keys())
+            unknown = next((name for name in own if given[name] == NOT_KNOWN), None)
+            programs = [one.program for one in unit.schedules if one.function == function.name]
+            arrays = {one.whole or one.name: one for each in programs for one in each.arrays if one.endless}
+            for name in own if unknown else ():
+                if given[name] != NOT_KNOWN:
+                    given[name] = NOT_KNOWN
+                    why = Unknown(f"it changes places with `{unknown}`")
+                    self.warnings.append(_warning(unit, function, arrays[name], why))
+        return len(self.warnings) > count
+
+
+def _extents(unit: TranslationUnit, asked: Collection[tuple[str, str]]) -> _Read:
+    """Return the extents of pointers, those that were ``asked`` for by function and name, and why others have none."""
     # few files have pointers without an extent
     from metafork.analysis.extents.pointer_extents import Unknown, extents_of
 
@@ -102,25 +128,29 @@ def _extents(unit: TranslationUnit) -> _Read:
     for function in unit.functions:
         schedules = [one for one in unit.schedules if one.function == function.name]
         programs = [one.program for one in schedules]
-        endless = {name: one for each in programs for name, one in _endless(each, function, given=True).items()}
+        pointers = {name for of, name in asked if of == function.name}
+        endless = {name: one for each in programs for name, one in _endless(each, function, pointers).items()}
         ranks = {one.name: len(one.array.extents) for one in function.values if one.array is not None}
         unfit = {
             name: Unknown(f"`{name}` leads to rows of another array")
             for name, one in endless.items()
             if len(one.extents) > ranks.get(name, 1 + bool(one.members))
         }
-        variables = {name for each in programs for name in _endless(each, function, given=False)}
-        unfit |= {name: Unknown(f"another variable is called `{name}` too") for name in variables & endless.keys()}
+        if unfit:
+            result.unfit.append((function.span, unfit))
+        variables = {name for each in programs for name in _endless(each, function, pointers, given=False)}
+        untold = {name: Unknown(f"another variable is called `{name}` too") for name in variables & endless.keys()}
         hidden = {one.name for each in programs for one in each.derived}  # a local may have a parameter's name
         names = [one.name for one in function.values if one.type is not None and one.type.integer]
         names = [name for name in names if name not in hidden]
         derived = _derived(programs, names)
-        fit = [name for name in endless if name not in unfit]
+        fit = [name for name in endless if name not in unfit and name not in untold]
         least = _least(function)
         given = extents_of(programs, fit, [*names, *derived], _beside(unit, function, schedules), least)
         result.given[function.name] = {name: _written_out(text, derived) for name, text in given.known.items()}
-        untold = dict(given.unknown)
-        told, failed = set[str](), set[str]()
+        untold |= given.unknown
+        told = set[str]()
+        failed = list[tuple[int, str]]()
         # Of two programs of one place, the second adds up what the first has.
         firsts = (place[0] for place in unit.places if place[0].function == function.name)
         for number, schedule in enumerate(firsts):
@@ -129,33 +159,34 @@ def _extents(unit: TranslationUnit) -> _Read:
             names = [one.name for one in program.parameters if not one.of_serial_loop]
             names += [one.name for one in program.derived]
             here = dict[str, str]()
-            if own := _endless(program, function, given=False):
+            if own := _endless(program, function, pointers, given=False):
                 found = extents_of([program], own, names)
-                here |= found.known
-                if found.unknown:
-                    result.unknown.append((schedule.span, found.unknown))
+                here |= {**found.known, **dict.fromkeys(found.unknown, NOT_KNOWN)}
+                result.warnings += (_warning(unit, function, own[name], why) for name, why in found.unknown.items())
             # Parameters without one extent in parameters are what variables are.
             other = {name for name, why in untold.items() if why.other or len(programs) > 1}
-            if left := sorted(_endless(program, function, given=True).keys() & other):
+            if left := sorted(_endless(program, function, pointers).keys() & other):
                 found = extents_of([program], left, names)
                 here |= found.known
                 told |= found.known.keys()
-                failed |= found.unknown.keys()
+                failed += ((number, name) for name in found.unknown)
             result.here[function.name, number] = here
-        untold = {name: why for name, why in untold.items() if name in failed or name not in told}
-        if why := {**unfit, **untold}:
-            result.unknown.append((function.span, why))
+        for number, name in failed:
+            if name in told:
+                result.here[function.name, number][name] = NOT_KNOWN
+        result.given[function.name] |= dict.fromkeys(untold.keys() - told, NOT_KNOWN)
+        missing = {name for name in untold if name not in told} | {name for _, name in failed}
+        result.warnings += (_warning(unit, function, endless[name], untold[name]) for name in sorted(missing))
     return result
 
 
-def _endless(program: Program, function: Function, *, given: bool) -> dict[str, Array]:
-    """Return the arrays of a program without a known end: those that its function is ``given``, or the others."""
+def _endless(
+    program: Program, function: Function, pointers: Collection[str], *, given: bool = True
+) -> dict[str, Array]:
+    """Return the arrays of a program without a known end: of some pointers, those that its function is given or not."""
     head = range(function.span.start, function.body.start)
-    return {
-        one.whole or one.name: one
-        for one in program.arrays
-        if one.extents[0] == _ENDLESS and (one.span.start in head) == given
-    }
+    found = {one.whole or one.name: one for one in program.arrays if one.endless}
+    return {name: one for name, one in found.items() if name in pointers and (one.span.start in head) == given}
 
 
 def _beside(unit: TranslationUnit, function: Function, schedules: Sequence[Schedule]) -> list[list[int]]:
@@ -216,8 +247,6 @@ def _written_out(text: str, derived: Mapping[str, str]) -> str:
 _POINTERS = ("MF0201", "MF0208")
 """The codes of what may be a pointer, or an array without its first extent."""
 
-_ENDLESS = IntConst(ENDLESS, ScalarType.LONG)
-
 
 def _remaining(others: Sequence[Diagnostic], refused: Sequence[Diagnostic]) -> list[Diagnostic]:
     """Return the errors that are left where pointers are arrays; at these themselves, what is said of the pointers.
@@ -240,18 +269,38 @@ def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping
     return replace(one, reason=f"{one.reason} These are what accesses say: {said}.", way_out=way_out)
 
 
-def _explained(one: Diagnostic, unknown: list[tuple[Span, Mapping[str, Unknown]]]) -> Diagnostic | None:
-    """Return the refusal of a pointer with the reason why its extent is not known; ``None`` where it is."""
-    here = [whys for span, whys in unknown if span.start <= one.span.start < span.end]
+def _explained(one: Diagnostic, unfit: list[tuple[Span, Mapping[str, Unknown]]]) -> Diagnostic | None:
+    """Return the refusal of a pointer with the reason why it is no array; ``None`` where it is one."""
+    here = [whys for span, whys in unfit if span.start <= one.span.start < span.end]
     found = next(((name, why) for whys in here for name, why in whys.items() if f"`{name}`" in one.message), None)
     if found is None:
         return None
-    name, unknown_ = found
+    name, why = found
     way_out = one.way_out.replace("`float a[n]`", f"`{name}[n]` in place of `*{name}`").replace("a[n]", f"{name}[n]")
     if one.message == f"`{name}` is a pointer":
         one = replace(one, message=f"it is not known how many elements `{name}` has")
-    if unknown_.most:
-        way_out = (
-            f"if it has as many elements in each launch, say so: `#pragma metafork extents({name}[{unknown_.most}])`."
-        )
-    return replace(one, reason=f"{one.reason} Its accesses do not say how many: {unknown_.why}.", way_out=way_out)
+    return replace(one, reason=f"{one.reason} Its accesses do not say how many: {why.why}.", way_out=way_out)
+
+
+def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: Unknown) -> Diagnostic:
+    """Return the warning that nobody knows how many elements a pointer leads to, and what can be done."""
+    name = array.whole or array.name
+    name = next((one.member for one in function.values if one.name == name and one.member), name)
+    inner = array.extents[1 : len(array.extents) - bool(array.members)]
+    rows = "".join(f"[{expression(extent)}]" for extent in inner)
+    place = "function" if array.span.start < function.body.start else "schedule"
+    pragma = f"`#pragma metafork extents({name}[{unknown.most or NOT_KNOWN}]{rows})`"
+    if unknown.most:
+        way_out = f"if it has as many elements in each launch, say so in front of the {place}: {pragma}."
+    else:
+        way_out = f"say it in front of the {place}, with their number for the `?`: {pragma}."
+    return Diagnostic(
+        "MF0405",
+        Severity.WARNING,
+        f"it is not known how many elements `{name}` has",
+        array.span,
+        unit.source.name,
+        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {unknown.why}. Where nothing "
+        "else says it, the serial code runs.",
+        f"{way_out} Or say it at run time, `metafork_extent({name}, bytes)`; arrays of Python do so themselves.",
+    )

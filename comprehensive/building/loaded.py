@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import ctypes
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from comprehensive.building.compilers import has_gpu
 from comprehensive.building.device_arrays import OnDevice, borrowed, handle_of, on_device
@@ -33,7 +34,7 @@ from comprehensive.tree.tree_reading import from_json
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Expr, Slot
+from metafork.ir.program import ENDLESS, Array, Expr, Slot
 from metafork.ir.rewriting import variables
 from metafork.ir.translation_unit import Function, FunctionParameter, TranslationUnit
 
@@ -131,10 +132,12 @@ class LoadedFunction:
         self.__name__ = function.name
         self._code = code
         self._cpu = cpu
-        self._parameters = function.parameters
+        self._parameters = tuple(map(_as_array, function.parameters))
         self._names = tuple(one.name for one in function.parameters)
         self._schedules = [one for one in document.schedules if one.function == function.name]
-        self._arrays = [(place, one) for place, one in enumerate(function.parameters) if one.array is not None]
+        self._arrays = [(place, one) for place, one in enumerate(self._parameters) if one.array is not None]
+        self._endless = [place for place, one in self._arrays if one.array is not None and one.array.endless]
+        self._tell = code.metafork_extent
         self._scalars = [one for one in function.parameters if one.type is not None]
         self._dtypes = {one.name: _dtype(one) for _, one in self._arrays}
         self._layouts = {one.name: _layout(one) for _, one in self._arrays if one.members}
@@ -143,7 +146,7 @@ class LoadedFunction:
         said = {name for extent in extents for name in variables(extent)}
         self._optional = said & {one.name for one in self._scalars}
         self.__doc__ = f"{function.name}({', '.join(map(_declared, function.parameters))})"
-        self._refusal = _refusal(function)
+        self._refusal = _refusal(function, self._parameters)
         if not self._refusal:
             self._call = code[function.name]
             self._call.argtypes = [
@@ -178,13 +181,23 @@ class LoadedFunction:
 
     def _called(self, arguments: list[Any], addresses: Mapping[str, int]) -> Any:
         """Call the function with arrays at their addresses, or at others."""
+        sizes = [arguments[place].nbytes for place in self._endless]
         for place, one in self._arrays:
             arguments[place] = addresses[one.name] if one.name in addresses else arguments[place].ctypes.data
-        return self._call(*arguments)
+        if not self._endless:
+            return self._call(*arguments)
+        told = _united((arguments[place], size) for place, size in zip(self._endless, sizes, strict=True))
+        try:
+            for start, size in told:
+                self._tell(ctypes.c_void_p(start), ctypes.c_longlong(size))
+            return self._call(*arguments)
+        finally:
+            for start, _ in told:
+                self._tell(ctypes.c_void_p(start), ctypes.c_longlong(0))
 
     def _is_known(self, given: Sequence[Any]) -> bool:
         """Say whether arguments have the types, shapes and numbers of the call before, and writable memory."""
-        if len(given) != len(self._names):
+        if len(given) != len(self._names) or self._endless:
             return False
         for place, _ in self._arrays:
             one = given[place]
@@ -314,6 +327,8 @@ class LoadedFunction:
         for place, one in self._arrays:
             assert one.array is not None
             for axis, (extent, length) in enumerate(zip(one.array.extents, arguments[place].shape, strict=False)):
+                if extent == ENDLESS:
+                    continue
                 try:
                     wanted = integer_value(extent, values)
                 except (NoValueError, ZeroDivisionError):
@@ -326,9 +341,27 @@ class LoadedFunction:
                     )
 
 
-def _refusal(function: Function) -> str:
+def _as_array(one: FunctionParameter) -> FunctionParameter:
+    """Return a pointer to scalars as an array of as many as are given, if the file does not say how many."""
+    if one.array is not None or one.pointed is None or one.columns:
+        return one
+    return replace(one, array=Array(one.name, one.pointed, (ENDLESS,)))
+
+
+def _united(memory: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return addresses with sizes in bytes, of which those that overlap have become one."""
+    found: list[tuple[int, int]] = []
+    for start, size in sorted(memory):
+        if found and start < sum(found[-1]):
+            first, before = found.pop()
+            start, size = first, max(before, start + size - first)
+        found.append((start, size))
+    return found
+
+
+def _refusal(function: Function, parameters: Sequence[FunctionParameter]) -> str:
     """Return why a function cannot be called; empty where it can."""
-    for one in function.parameters:
+    for one in parameters:
         if one.parts or (one.array is None and one.type is None):
             return f"its parameter {_declared(one)} is a structure or a pointer of its own"
     returned = _returned(function)

@@ -179,12 +179,19 @@ def _is_pointer(parameter: FunctionParameter) -> bool:
 
 def _duty(function: Function) -> str:
     """Return a comment with the elements that a caller's pointers must have, empty where the declarations show it."""
-    said = [
-        f"{one.name} has {' * '.join(_factors(_structures(one, one.array.extents)))}"
-        for one in function.parameters
-        if one.array is not None and _is_pointer(one)
-    ]
-    return f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */" if said else ""
+    pointers = [one for one in function.parameters if one.array is not None and _is_pointer(one)]
+    sized = [one for one in pointers if one.array is not None and not one.array.endless]
+    said = [f"{one.name} has {' * '.join(_factors(_structures(one, one.array.extents)))}" for one in sized if one.array]
+    endless = [one.name for one in function.values if one.array is not None and one.array.endless]
+    lines = []
+    if said:
+        lines.append(f"/* What {function.name} is given must have as many elements: {', '.join(said)}. */")
+    if endless:
+        lines.append(
+            f"/* How many elements {', '.join(endless)} of {function.name} have is not known: metafork_extent of "
+            "metafork/host.h tells it for a pointer, else serial code runs. */"
+        )
+    return "\n".join(lines)
 
 
 def _factors(extents: tuple[Expr, ...]) -> Iterator[str]:

@@ -350,6 +350,9 @@ def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[s
     for index, array in enumerate(signature.moved):
         if array.name not in touched:
             continue  # nothing to move
+        if array.endless:
+            sizes.append(f"metafork_bytes[{index}] = METAFORK_ENDLESS;")
+            continue
         text = str(array.element.size)
         for extent in array.extents:
             text = f"METAFORK_MUL({text}, METAFORK_WITHIN({checked(extent, known)}, 0, INT64_MAX))"

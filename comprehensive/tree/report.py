@@ -10,6 +10,7 @@ from comprehensive.tree.remarks import as_list
 from comprehensive.tree.schedule_tree import (
     ESTIMATED,
     ORDER,
+    UNTOLD,
     Inconsistent,
     LeafReference,
     Node,
@@ -105,7 +106,9 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
         lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
     lines += ["", "### When it applies", ""]
     lines += [f"- `{schedule.said(constraint)}`" for constraint in schedule.start] or ["- always"]
-    lines += ["", "Outside these conditions the serial code runs.", "", "### Leaves, in order of preference", ""]
+    untold = [sentence for subject, sentence in tree.notes if subject == UNTOLD]
+    lines += ["", " ".join(["Outside these conditions the serial code runs.", *untold])]
+    lines += ["", "### Leaves, in order of preference", ""]
     order = [sentence for subject, sentence in tree.notes if subject == ORDER]
     lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
     lines += ["Of a leaf the first variant runs whose limits hold.", ""] if schedule.leaves else []
@@ -117,7 +120,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     lines += ["### Left out by an estimate", "", *estimated, ""] if estimated else []
     lines += _regions(schedule)
     lines += ["### The tree", "", "```text", *_tree(schedule, schedule.root), "```", ""]
-    lines += _notes([note for note in tree.notes if note[0] not in (ORDER, ESTIMATED)])
+    lines += _notes([note for note in tree.notes if note[0] not in (ORDER, ESTIMATED, UNTOLD)])
     return lines + _statistics(tree.statistics)
 
 

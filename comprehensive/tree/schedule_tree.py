@@ -21,6 +21,8 @@ ORDER = "order of leaves"
 """The subject of notes that say which leaf goes before which, and why."""
 ESTIMATED = "left out by an estimate"
 """The subject of notes that say what is not a leaf because an estimate exceeds the limit everywhere."""
+UNTOLD = "sizes of arrays"
+"""The subject of notes that say which arrays have no size unless the host tells it."""
 
 AS_WRITTEN = "as written"
 """The title of a leaf whose program nothing changed."""

@@ -270,6 +270,9 @@ REFERENCE = "reference\n"
 OUTSIDE = "outside "
 """How the driver's line begins where the serial program leaves an array."""
 
+UNTOLD = "metafork_extent has not told how many bytes there are of"
+"""What the dispatcher says of arrays of which nobody knows how many elements they have."""
+
 _REACHED = re.compile(r"^reached (\w+)((?: \w+=-?\d+)*)\n", re.MULTILINE)
 _SERIAL = re.compile(r"^metafork: (.*); the serial code runs$", re.MULTILINE)
 _BRANCH = re.compile(r"^branch (\w+) (\d+)$", re.MULTILINE)

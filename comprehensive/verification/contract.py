@@ -9,12 +9,12 @@ another text, the input's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.verification.driver import CONTRACT_PREFIX, as_reference, edited, quoted, replaced
+from comprehensive.verification.driver import CONTRACT_PREFIX, LENT, LENT_BEFORE, as_reference, edited, quoted, replaced
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables
@@ -53,28 +53,35 @@ class _Sites(Struct):
 def contract_text(unit: TranslationUnit) -> str:
     """Return the checked program as C, its functions under ``CONTRACT_PREFIX``; compile with ELISION_FLAGS."""
     sites = _Sites()
-    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites)))
+    lent = {(function.name, one.name) for function in unit.functions for one in function.values if one.type is None}
+    checked = dict(replaced(unit, lambda schedule: _nest(schedule, sites, lent)))
     text = as_reference(unit, edited(unit, checked), CONTRACT_PREFIX)
     return (
         "extern void driver_outside(const char *, const char *, long long, long long);\n"
         f"{sites.table()}"
-        f"__attribute__((unused)) static long long {_CHECK}(long long index, long long extent, int site) {{\n"
-        "  if (index < 0 || index >= extent)\n"
+        f"__attribute__((unused)) static long long {_CHECK}(long long index, long long first, long long extent, "
+        "int site) {\n"
+        "  if (index < first || index >= first + extent)\n"
         "    driver_outside(metafork_sites[site][0], metafork_sites[site][index < 0 ? 1 : 2], index, extent);\n"
         "  return index;\n"
         f"}}\n{text}"
     )
 
 
-def _nest(schedule: Schedule, sites: _Sites) -> str:
-    """Return a schedule's loops with every index checked, as one block."""
+def _nest(schedule: Schedule, sites: _Sites, lent: Collection[tuple[str, str]]) -> str:
+    """Return a schedule's loops with every index checked, as one block.
+
+    Pointers that are ``lent`` arrays, by function and name, have as many elements as those if nobody knows it.
+    """
     program = schedule.program
     sites.spelling = as_written(program)
-    body = map_body(program.body, _checking(program, sites))
+    endless = {one.name: one.whole or one.name for one in program.arrays if one.endless}
+    given = frozenset(name for name, whole in endless.items() if (schedule.function, whole) in lent)
+    body = map_body(program.body, _checking(program, sites, given))
     return serial_text(program, body)
 
 
-def _checking(program: ir.Program, sites: _Sites) -> Callable[[ir.Expr], ir.Expr | None]:
+def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Callable[[ir.Expr], ir.Expr | None]:
     arrays: dict[str, ir.Array] = {array.name: array for array in program.arrays}
     own = [stmt.array for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray | ir.PrivateArray)]
     arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
@@ -84,11 +91,16 @@ def _checking(program: ir.Program, sites: _Sites) -> Callable[[ir.Expr], ir.Expr
     def checked(expr: ir.Expr) -> ir.Expr | None:
         if not isinstance(expr, ir.Element) or expr.array not in arrays:
             return None
-        indices = []
+        indices: list[ir.Expr] = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
-            site = sites.added(expr, index, extent, uniform, from_memory)
             inner = map_expression(index, checked)
-            indices.append(ir.Call(_CHECK, (inner, extent, site), ScalarType.LONG_LONG))
+            if extent == ir.ENDLESS and expr.array not in lent:
+                indices.append(inner)
+                continue
+            before, extent = (LENT_BEFORE, ir.IntConst(LENT)) if extent == ir.ENDLESS else (0, extent)
+            site = sites.added(expr, index, extent, uniform, from_memory)
+            inside = ir.Call(_CHECK, (inner, ir.IntConst(-before), extent, site), ScalarType.LONG_LONG)
+            indices.append(inside)
         return replace(expr, indices=tuple(indices))
 
     return checked

@@ -44,8 +44,10 @@ HOST_PREFIX = "metafork_host_"
 INIT_SUFFIX = "_init"
 """What the name of a user's function that fills the arrays of a function ends with."""
 
-LENT = 1024
-"""How many elements a pointer leads to of which nothing says it."""
+LENT, LENT_BEFORE = 1 << 15, 1 << 10
+"""How many elements there are where a pointer leads of which nothing says it, and how many of them stand before it.
+
+That is more than the points of a verification touch."""
 
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
@@ -145,7 +147,9 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
 
     Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
     """
-    given = [_lent(unit, function, parameter) for parameter in flat_parameters(function)]
+    taken = flat_parameters(function)
+    given = [_lent(unit, function, parameter) for parameter in taken]
+    lent = [one.name for one, other in zip(taken, given, strict=True) if one.array != other.array]
     suffix = FLAT_SUFFIX if is_flattened(function) else ""
     arrays = [parameter for parameter in given if parameter.array is not None]
     scalars = [parameter for parameter in given if parameter.type is not None]
@@ -164,8 +168,8 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     # What the extents of an array are in the file's words, the driver need not know.
     declared = ["void *" if parameter.type is None else parameter.declaration for parameter in given]
     declarations = ", ".join(declared) or "void"
-    own = HOST_PREFIX if function.name == "main" else ""
-    prefixes = (("ours", own), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
+    main = HOST_PREFIX if function.name == "main" else ""
+    prefixes = (("ours", main), ("theirs", SERIAL_PREFIX), ("checked", CONTRACT_PREFIX))
     # Functions are called under names of the driver's own, whatever the file calls them.
     called = [
         f'extern {flat_returns(function)} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
@@ -177,6 +181,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "#include <stdlib.h>",
         "#include <string.h>",
         '#include "driver_support.h"',
+        "extern void metafork_extent(const void *, long long);",
         *called,
         f'extern void driver_init({declarations}) __asm__("{function.name}{INIT_SUFFIX}") __attribute__((weak));',
         "int main(void) {",
@@ -196,8 +201,14 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         lines += [f"    {line}" for line in _buffers(parameter)]
     # The user may fill arrays that the function only reads: C does not see their qualifiers here.
     names = {p.name: "NULL" if p.name in idle else _of(p.name) for p in given}
-    ours = ", ".join(f"{names[p.name]}_ours" if p.array is not None else names[p.name] for p in given)
-    theirs = ", ".join(f"{names[p.name]}_theirs" if p.array is not None else names[p.name] for p in given)
+    places = {p.name: f" + {LENT_BEFORE} * ({_of(p.name)}_bytes / {LENT})" if p.name in lent else "" for p in arrays}
+    ours, theirs = (
+        ", ".join(
+            names[p.name] if p.array is None else f"(void *)((char *){names[p.name]}_{which}{places[p.name]})"
+            for p in given
+        )
+        for which in ("ours", "theirs")
+    )
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
     result = _result(unit, function)
     release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
@@ -211,19 +222,22 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "#endif",
         f"    {result and f'{result} driver_result_theirs = '}driver_run_theirs({theirs});",
         '    fprintf(driver_report, "reference\\n"), fflush(driver_report);',
+        *(f"    metafork_extent({_of(name)}_ours, (long long){_of(name)}_bytes);" for name in lent),
         f"    {result and f'{result} driver_result_ours = '}driver_run_ours({ours});",
+        *(f"    metafork_extent({_of(name)}_ours, 0);" for name in lent),
         "    int driver_differ = 0;",
     ]
     if result:
         floating = str("float" in result or "double" in result).lower()
-        compared = f"&driver_result_ours, &driver_result_theirs, sizeof({result}), sizeof({result}), {floating}"
+        compared = f"&driver_result_ours, &driver_result_theirs, sizeof({result}), sizeof({result}), {floating}, 0"
         lines.append(f'    driver_differ |= driver_compare("what is returned", {compared});')
     for parameter in arrays:
         own = names[parameter.name]
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
         lines += [f"    {line}" for line in _without_padding(parameter)]
+        before = LENT_BEFORE if parameter.name in lent else 0
         floating = str(not parameter.slots and not _element(parameter).integer).lower()
-        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}'
+        compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}, {before}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
         f"    {release}",
@@ -246,13 +260,16 @@ def _result(unit: TranslationUnit, function: Function) -> str:
 
 
 def _lent(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> FunctionParameter:
-    """Return a pointer that only the host uses, for its results, as an array of more elements than a point needs."""
-    unknown = parameter.array is None and parameter.type is None and parameter.pointed is not None
+    """Return a pointer of which nobody knows how many elements it leads to as an array of more than a point needs."""
+    array = parameter.array
+    if array is not None and array.endless:
+        return replace(parameter, array=replace(array, extents=(IntConst(LENT), *array.extents[1:])))
+    unknown = array is None and parameter.type is None and parameter.pointed is not None
     if not unknown or _is_idle_pointer(unit, function, parameter):
         return parameter
     assert parameter.pointed is not None
     extents = (IntConst(LENT), *([IntConst(parameter.columns)] if parameter.columns else []))
-    return replace(parameter, array=Array(parameter.name, parameter.pointed, extents, function.span))
+    return replace(parameter, array=Array(parameter.name, parameter.pointed, extents))
 
 
 def _is_idle_pointer(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> bool:

@@ -96,9 +96,9 @@ __attribute__((unused)) static bool driver_same(const char *ours, const char *th
   return (METAFORK_CLOSE) > 0 && (apart < 0 ? -apart : apart) <= (METAFORK_CLOSE)*most;
 }
 
-/* Elements of so many bytes, which are the same by driver_same. */
+/* Elements of so many bytes, which are the same by driver_same; some of them stand before the one whose number is 0. */
 __attribute__((unused)) static int driver_compare(const char *name, const void *ours, const void *theirs, size_t bytes,
-                                           size_t size, bool floating) {
+                                           size_t size, bool floating, size_t before) {
   size_t first = 0, count = 0;
   if (!memcmp(ours, theirs, bytes)) return 0;
   const double most = floating ? driver_largest(theirs, bytes, size) : 0;
@@ -108,6 +108,7 @@ __attribute__((unused)) static int driver_compare(const char *name, const void *
       count++;
     }
   if (!count) return 0;
-  fprintf(driver_report ? driver_report : stdout, "%s differs at element %zu (%zu of %zu)\n", name, first, count, bytes / size);
+  fprintf(driver_report ? driver_report : stdout, "%s differs at element %lld (%zu of %zu)\n", name,
+          (long long)first - (long long)before, count, bytes / size);
   return 1;
 }

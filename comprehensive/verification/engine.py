@@ -27,7 +27,7 @@ from comprehensive.optimize import Result, optimize
 from comprehensive.options import MachineLike, Order, Static
 from comprehensive.signals import OutOfTimeError
 from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
-from comprehensive.verification.builds import Build, CodeOf, Launch, Run, plain_code
+from comprehensive.verification.builds import UNTOLD, Build, CodeOf, Launch, Run, plain_code
 from comprehensive.verification.device import CLOSE, DeviceBuild
 from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from comprehensive.verification.guards import guard_checks, point_checks
@@ -407,6 +407,8 @@ class _Run(Struct):
             return f"{name}: points are left out where the serial program itself leaves an array, at {access}: {hint}"
         if run.reference_failed:
             return f"{name}: points are left out where the serial program itself fails on made-up values"
+        if untold := re.search(rf"\b{name}: {UNTOLD} (.*?)(?:; |$)", run.serial):
+            return f"{name}: points are left out where nobody knows how many elements there are: {untold[1]}"
         if run.problem or self._meant(job, run):
             return ""
         missed = "points are left out at which the function does not come to the schedule with their parameters"

@@ -129,7 +129,8 @@ class Points:
         self._opaque = [derived for derived in program.derived if derived.name in tree.opaque]
         # Two orders exist: opaque scalars follow the program, the others the tree; an opaque one may use any of these.
         self._derived = tuple(symbol for symbol in tree.derived if symbol not in self._late)
-        sizes = [[scope.polynomial(extent) for extent in array.extents] for array in program.arrays]
+        sized = [array.extents for array in program.arrays if not array.endless]
+        sizes = [[scope.polynomial(extent) for extent in extents] for extents in sized]
         self._sizes = [prod_of(extents) for extents in sizes]
         threads = [phase.threads for phase in walk_statements(program.body) if isinstance(phase, Phase)]
         self._threads = [prod_of([scope.polynomial(loop.extent) for loop in loops]) for loops in threads]

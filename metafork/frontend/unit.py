@@ -30,6 +30,7 @@ from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.given_memory import given_memory
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
+    NOT_KNOWN,
     Promise,
     at_schedule,
     give_extent,
@@ -466,7 +467,8 @@ class UnitParser:
                 return None
             site, text = host.sites[number], self._extents(function, name, number)
             pointer = site.visible[name]
-            return given_memory(host, site, pointer) if text is None else read_extent(text, pointer.span, self._grammar)
+            given = given_memory(host, site, pointer) if text in (None, NOT_KNOWN) else None
+            return given if given or text is None else read_extent(text, pointer.span, self._grammar)
 
         return [
             at_schedule(host, site, said, partial(follows, number=number), self._reporter)

@@ -215,6 +215,7 @@ class Slot(Struct, frozen=True):
 class Array(Node, frozen=True):
     """An array: element type and extents, outermost first.  Extents are expressions in parameters.
 
+    The first is ``ENDLESS`` where nobody knows it: no element is then known to exist that the program does not touch.
     Where it is one of structures in the host's text, the last extent is that of their ``members``.  One that is a
     ``scalar`` there is what a reduction adds up in: the host copies it there and back.
     Of a constant table of the file, ``in_global`` is why it is not in constant memory.
@@ -233,6 +234,15 @@ class Array(Node, frozen=True):
     in_global: str = ""
     whole: str = ""
     slots: tuple[Slot, ...] = ()
+
+    @property
+    def endless(self) -> bool:
+        """Whether it is not known how many elements there are."""
+        return self.extents[:1] == (ENDLESS,)
+
+
+ENDLESS = IntConst(1 << 40, ScalarType.LONG)
+"""The first extent of an array of which none is known: beyond every index that a launch comes to."""
 
 
 class Table(Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.diagnostics import Diagnostic
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.program import Array, Expr, Program, Slot
 
@@ -222,7 +223,8 @@ class TranslationUnit(Struct, frozen=True):
     ``name`` is the stem that outputs are named after, made a C identifier where it is none; ``headers`` are the paths
     of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
     schedules: where their ``accesses`` are known, arrays may stay on the device while they run.  ``assumptions`` are
-    about macros that a compiler's command line might define.
+    about macros that a compiler's command line might define.  ``warnings`` are about pointers
+    of which nobody knows how many elements they lead to.
     """
 
     source: Source
@@ -233,6 +235,7 @@ class TranslationUnit(Struct, frozen=True):
     headers: tuple[str, ...] = ()
     callers: tuple[Function, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[Schedule, ...], ...]:

@@ -156,7 +156,7 @@ class _Lowering(Struct):
             if one.array.name in read
         )
         globals_ = [
-            Memory(array.name, Space.GLOBAL, array.element, _product(array.extents), None, array.name not in written)
+            Memory(array.name, Space.GLOBAL, array.element, _elements(array), None, array.name not in written)
             for array in self.program.arrays
         ]
         for memory in shared:
@@ -329,6 +329,11 @@ def _chain(bodies: Sequence[tuple[ir.Expr | None, tuple[ir.Stmt, ...]]]) -> tupl
     if len(bodies) == 1 or test is None:
         return body
     return (ir.If(test, body, _chain(bodies[1:])),)
+
+
+def _elements(array: ir.Array) -> ir.Expr:
+    """Return how many elements an array has."""
+    return ir.ENDLESS if array.endless else _product(array.extents)
 
 
 def _product(extents: Iterable[ir.Expr]) -> ir.Expr:

@@ -331,9 +331,11 @@ def declaration(stmt: ir.Declare, spelling: Spelling = PLAIN_C) -> str:
 
 
 def array_declaration(array: ir.Array, spelling: Spelling = PLAIN_C) -> str:
-    """Return ``float a[n][m]``."""
-    extents = "".join(f"[{expression(extent, spelling)}]" for extent in array.extents)
-    return f"{spelling.type(array.element)} {spelling.name(array.name)}{extents}"
+    """Return ``float a[n][m]``; a pointer, to rows perhaps, where it is not known how many elements there are."""
+    extents = "".join(f"[{expression(extent, spelling)}]" for extent in array.extents[array.endless :])
+    name = f"*{spelling.name(array.name)}" if array.endless else spelling.name(array.name)
+    name = f"({name})" if array.endless and extents else name
+    return f"{spelling.type(array.element)} {name}{extents}"
 
 
 def thread_loop(loop: ir.MetaFor, spelling: Spelling = PLAIN_C) -> str:

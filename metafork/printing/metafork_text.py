@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from metafork.ir.mapping import Mapping
 from metafork.ir.program import Derived, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, names_of, variables
-from metafork.printing.expressions import array_declaration, expression, statements, table_rows, thread_loop
+from metafork.printing.expressions import (
+    array_declaration,
+    expression,
+    statements,
+    table_rows,
+    thread_loop,
+)
 
 STEP = 2
 """Columns of one level of indentation."""
@@ -61,12 +67,16 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
         if array.members or array.scalar:
             place = fresh_name(f"{array.name}_rows", taken)
             taken.add(place)
-            inner = "".join(f"[{expression(extent)}]" for extent in array.extents[1:])
+            inner = _extents(array.extents[1:])
             places.append(f"  void *{place} = (void *){'&' if array.scalar else ''}{array.whole or array.name};")
             rows.append(f"  {array.element.spelling} (*{array.name}){inner} = {place};")
     opening, closing = (["{", *places, "{", *rows], ["}", "}"]) if rows else (["{"], ["}"])
     loops = [f"  {thread_loop(loop)}" for loop in program.grid]
     return "\n".join([*opening, *loops, "  {", *statements(tuple(body), 4), "  }", *closing])
+
+
+def _extents(extents: Sequence[Expr]) -> str:
+    return "".join(f"[{expression(extent)}]" for extent in extents)
 
 
 def _bounds(program: Program, serial: Sequence[Parameter]) -> list[str]:
@@ -85,7 +95,9 @@ def _head(program: Program, bounds: Sequence[str]) -> str:
     scalars += [f"{value.type.spelling} {value.name}" for value in program.values]
     # An extent may use any scalar, so that arrays come last.
     arguments = [*scalars, *(array_declaration(array) for array in program.arrays)]
-    return f"void {program.function}({', '.join(arguments) or 'void'})"
+    endless = [f"{one.name}[?]{_extents(one.extents[1:])}" for one in program.arrays if one.endless]
+    pragma = f"#pragma metafork extents({', '.join(endless)})\n" if endless else ""
+    return f"{pragma}void {program.function}({', '.join(arguments) or 'void'})"
 
 
 def _preamble(program: Program, serial: frozenset[str]) -> tuple[list[str], list[str]]:

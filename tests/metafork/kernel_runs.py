@@ -216,7 +216,9 @@ def _main_of(case: Case, number: int) -> str:
     ]
     for p in arrays:
         name, size = p.name, p.array.element.size
-        lines.append(f'  differ |= driver_compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {size}, false);')
+        lines.append(
+            f'  differ |= driver_compare("{name}", {name}_ours, {name}_theirs, {name}_bytes, {size}, false, 0);'
+        )
     lines += [f"  free({p.name}_ours); free({p.name}_theirs);" for p in arrays]
     return "\n".join([*lines, "  return differ;", "}", ""])
 

@@ -27,12 +27,12 @@ from comprehensive.reading import parse
 from comprehensive.tree.schedule_tree import ScheduleTree
 from comprehensive.verification import plain_code
 from comprehensive.verification.builds import CodeOf
-from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
+from comprehensive.verification.driver import ELISION_FLAGS, LENT, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from comprehensive.verification.points import Points
 from metafork.analysis.exactness import exact_unit
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Cast, Expr
+from metafork.ir.program import ENDLESS, Cast, Expr
 from metafork.ir.rewriting import substitute
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.expressions import expression
@@ -272,7 +272,9 @@ def _together(one: Prepared) -> list[str]:
 
 
 def _in_parameters(extent: Expr, one: Prepared) -> str:
-    """Return an extent as C, what is derived from parameters written out."""
+    """Return an extent as C, what is derived from parameters written out; where nobody knows it, what is lent."""
+    if extent == ENDLESS:
+        return str(LENT)
     definitions: dict[str, Expr] = {}
     for derived in one.trees[0].program.derived:
         definitions[derived.name] = Cast(derived.type, substitute(derived.definition, definitions))

@@ -11,7 +11,7 @@ from tests.random_programs.constructs import ConstructGenerator
 class PointerGenerator(ConstructGenerator):
     """Functions of that kind in which arrays are pointers.
 
-    Of some their accesses say the extent, of others a pragma does, which is what remains where accesses do not.
+    Of some a pragma says the extent; of others their accesses do, or nobody knows it.
     """
 
     def wrapped(self, axis: int) -> str:

@@ -74,7 +74,7 @@ def byte_size(array: Array) -> str:
 
 
 def _sized(function: Function) -> dict[str, Array]:
-    return {one.name: one.array for one in function.values if one.array is not None}
+    return {one.name: one.array for one in function.values if one.array is not None and not one.array.endless}
 
 
 def _call(access: HostAccess, sized: dict[str, Array], prefix: str) -> str:

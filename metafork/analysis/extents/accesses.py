@@ -14,7 +14,7 @@ from math import prod
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.index_cases import with_cases
 from metafork.analysis.opaque_references import OpaqueWalk
@@ -59,6 +59,12 @@ class Access(Struct, frozen=True, dict=True):
     def unknown(self) -> frozenset[str]:
         """The symbols of values of which no more is known than conditions say."""
         return self.own - {*(loop.var for loop in self.loops), *(one.name for one in self.quotients)}
+
+    @cached_property
+    def read(self) -> frozenset[str]:
+        """The symbols of its index whose values are known to memory alone."""
+        symbols = frozenset() if self.index is None else self.index.symbols
+        return self.unknown | {name for name in symbols - self.own if " " in name}
 
     @cached_property
     def where(self) -> tuple[Constraint, ...]:
@@ -125,6 +131,8 @@ class _Walk(OpaqueWalk):
         if self._phase is None or not type_.integer:
             return super()._lost(name, type_, bounds, most)
         low, high = bounds or (None, None)
+        if type_.size < ScalarType.INT.size:
+            low, high = type_.least if low is None else low, type_.greatest if high is None else high
         return self.opaque.unknown(
             name, once_a_block=False, low=0 if low is None and not type_.signed else low, high=high
         )
@@ -138,6 +146,8 @@ class _Walk(OpaqueWalk):
         super()._tested(condition)
         self._unsaid -= 1
         self._loops[-1] = loop
+        if loop.trips is not None and loop.trips.symbols <= self.scope.constants:
+            self.scope.ranges.learn((at_most(1, loop.trips),))  # in the body: there is an iteration
 
 
 def _cases(access: Reference, opaque: OpaqueSymbols) -> Iterator[Access]:

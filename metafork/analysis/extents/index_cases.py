@@ -10,13 +10,15 @@
 
 The program behind it, which is not to be run, touches the same elements in the same iterations.  Locals are written out
 that are set once, or changed behind that, ``l = l < 0 ? 0 : l;``, ``if (l < 0) l += m;``, with or without an ``else``.
-``do S while (c)`` becomes ``S`` and ``while (c) S``.
+What an index reads is a local of its own: ``a[at[i]]`` becomes ``int r = at[i]; a[r]``.  ``do S while (c)`` becomes
+``S`` and ``while (c) S``; a condition of a loop that reads stands in front of it, too: it is tested whether there are
+iterations or not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import assert_never
 
@@ -26,7 +28,7 @@ from msgspec.structs import replace
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import fresh_name, map_expression, names_of, substitute
+from metafork.ir.rewriting import arrays_read, fresh_name, map_expression, names_of, substitute
 
 MOST_WRITTEN_OUT = 100
 """Operands and operations of the longest value of a local that is written out."""
@@ -77,6 +79,11 @@ class _Cases(Struct):
         """Return a statement without the accesses that have several forms; those are put down as probes."""
         read = partial(self.read, known=known)
         match stmt:
+            case ir.Declare(type=type_, value=ir.Element(type=narrow) as value) if (
+                narrow is not type_ and narrow.integer
+            ):
+                first = ir.Declare(self.fresh("read"), narrow, read(value))  # it is bounded by its own type
+                return first, replace(stmt, value=ir.Var(first.name, narrow))
             case ir.Declare(value=value):
                 return (stmt if value is None else replace(stmt, value=read(value)),)
             case ir.Assign(target=target, value=value):
@@ -96,11 +103,31 @@ class _Cases(Struct):
                 again = ir.While(ir.Unary("!", ends, ir.INT), tuple(first))
                 return (*self.body(tuple(first), known), replace(again, body=self.body(again.body, known)))
             case ir.For(body=inner) | ir.While(body=inner) | ir.Phase(body=inner):
-                return (replace(stmt, body=self.body(inner, known)),)
+                tests = [one for test in self.first_test(stmt) for one in self.statement(test, known)]
+                before, self.probes = self.probes, []
+                stmt = replace(stmt, body=self.body(inner, known))
+                self.probes = before
+                return (*tests, stmt)
             case ir.Break() | ir.Continue() | ir.Barrier() | ir.BlockArray() | ir.PrivateArray():
                 return (stmt,)
             case _:
                 assert_never(stmt)
+
+    def first_test(self, loop: ir.For | ir.While | ir.Phase) -> Iterator[ir.Stmt]:
+        """Yield a read of the condition of a loop as it is in front of it, if pointers are read there."""
+        condition = None if isinstance(loop, ir.Phase) else loop.condition
+        if condition is None or not arrays_read(condition) & {*self.arrays}:
+            return
+        match loop:
+            case ir.For(init=ir.Declare(name=name, type=type_, value=value)) if value is not None:
+                condition = substitute(condition, {name: _as(type_, value)})
+            case ir.For(init=ir.Assign(target=ir.Var(name=name, type=type_), op="", value=value)):
+                condition = substitute(condition, {name: _as(type_, value)})
+            case ir.For(init=init) if init is not None:
+                return
+            case _:
+                pass
+        yield ir.Declare(self.fresh("probe"), condition.type, condition)
 
     def read(self, expr: ir.Expr, known: Mapping[str, ir.Expr], where: tuple[ir.Expr, ...] = ()) -> ir.Expr:
         """Return an expression without the accesses that have several forms; it is evaluated ``where`` these hold."""
@@ -130,13 +157,29 @@ class _Cases(Struct):
         written = substitute(part, known)
         assert isinstance(written, ir.Element)
         reads = any(_reads(one) for index in part.indices for one in ir.walk_expression(index))
-        if part.array not in self.arrays or reads or not _has_choices(written.indices[0]):
+        if part.array not in self.arrays or reads == _has_choices(written.indices[0]):
             return None
-        probe = self.cases(written)
+        probe = self.with_locals(part, known) if reads else (self.cases(written),)
         for condition in reversed(where):
-            probe = ir.If(condition, (probe,), ())
-        self.probes.append(probe)
+            probe = (ir.If(condition, probe, ()),)
+        self.probes += probe
         return self.unknown(part.type)
+
+    def with_locals(self, element: ir.Element, known: Mapping[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
+        """Return an access behind locals that hold what its first index reads."""
+        outer, self.probes = self.probes, []
+
+        def local(part: ir.Expr) -> ir.Expr | None:
+            if not isinstance(part, ir.Element):
+                return None
+            name = self.fresh("read")
+            self.probes.append(ir.Declare(name, part.type, self.read(part, known)))
+            return ir.Var(name, part.type)
+
+        index = map_expression(element.indices[0], local)
+        probe = replace(element, indices=(index, *element.indices[1:]))
+        before, self.probes = self.probes, outer
+        return (*before, ir.Declare(self.fresh("probe"), element.type, probe))
 
     def cases(self, element: ir.Element) -> ir.Stmt:
         """Return an access under the conditions of the choices in its first index."""

@@ -181,7 +181,7 @@ class _Pointer(Struct):
             if access.index is None:
                 return Unknown(f"the greatest index of `{self.array}` is not known in parameters")
             if not prover.shows(at_most(0, access.index)):
-                if access.unknown & access.index.symbols:
+                if access.read & access.index.symbols:
                     return Unknown(f"the greatest index of `{self.array}` is not known in parameters")
                 return Unknown(f"an index of `{self.array}` may be below 0, in front of where it points")
             bounds = upper_bounds(access, prover, self.region.prover)

@@ -43,7 +43,8 @@ def with_rows(program: ir.Program, analyses: Analyses) -> ir.Program:
 
 def _with_rows(program: ir.Program, analyses: Analyses) -> ir.Program:
     facts = analyses.facts(program)
-    flat = {array.name: array for array in program.arrays if len(array.extents) == 1 and not array.scalar}
+    single = [array for array in program.arrays if len(array.extents) == 1 and not array.endless]
+    flat = {array.name: array for array in single if not array.scalar}
     found = analyses.references(program, facts)
     unknown = {one.array for one in found if None in one.indices and one.array in flat}
     if not unknown:

@@ -165,6 +165,8 @@ def _private(
     if nests or threads is None:
         return "the thread loops that access it do not all have the same extents"
     certain = of_block or any(reference.writes and _always(reference, prover) for reference in own)
+    if array.endless and not certain:
+        return "it is not known how many elements it has, and a load may not leave it"
     window = PrivateWindow(
         array,
         factors,

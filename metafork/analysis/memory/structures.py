@@ -78,6 +78,8 @@ def structures_of(
     """
     if array.whole:
         raise NoStructureError(f"the structures of {array.whole} have members of several types")
+    if array.endless:
+        raise NoStructureError(f"it is not known how many elements {array.name} has")
     if program.mapping.striding is not None:
         raise NoStructureError("threads stride over the thread loops")
     if program.mapping.several_results:

@@ -111,6 +111,9 @@ def array_windows(
             raise NotCacheableError(
                 f"an index of {array.name} is no known polynomial in loop variables and parameters", reference
             )
+    if array.endless:
+        reason = f"it is not known how many elements {array.name} has, and a copy may not leave it"
+        raise NotCacheableError(reason, references[0])
     turned = {reference.number for reference in references if reference.turns}
     try:
         references, periods = unwound(array, references, scope)

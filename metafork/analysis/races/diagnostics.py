@@ -42,12 +42,14 @@ def check_races(
 ) -> tuple[Diagnostic, ...]:
     """Return warnings: accesses not proved free of races, or outside of their array, and blocks that no GPU runs.
 
+    Those of the file itself come first.
+
     Raises ``DiagnosticsError`` where a race is certain; with ``strict`` also where freedom from races is not proved.
     ``deadline`` (of ``time.monotonic``) ends the search for proofs, not that for races.
     An error names two iterations, the parameter values and the element; a warning says why nothing is known.  Both
     call variables what the text calls them.
     """
-    found: list[Diagnostic] = []
+    found = [*unit.warnings]
     text = unit.source.text
     words = frozenset(re.findall(r"\w+", _NO_WORDS.sub(" ", unit.source.text)))
     for schedule in unit.schedules:

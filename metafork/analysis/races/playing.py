@@ -86,7 +86,7 @@ def lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[st
         if value.symbols <= point.keys():
             values.setdefault(name, int(value.evaluate(point)))
     found: dict[str, tuple[int, ...]] = {}
-    for array in program.arrays:
+    for array in (one for one in program.arrays if not one.endless):
         with suppress(NoValueError):
             found[array.name] = tuple(integer_value(extent, values) for extent in array.extents)
     return found

@@ -70,7 +70,7 @@ CHAR_MIN CHAR_MAX SCHAR_MIN SHRT_MIN INT_MIN LONG_MIN LLONG_MIN LLONG_MAX ULONG_
 INT8_MIN INT8_MAX INT16_MIN INT16_MAX INT32_MIN INT64_MIN UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX
 INTPTR_MAX PTRDIFF_MAX FLT_DIG DBL_DIG FLT_RADIX LDBL_MAX LDBL_MIN LDBL_EPSILON LC_ALL LC_NUMERIC PATH_MAX
 isnan isinf isfinite isnormal signbit fpclassify offsetof va_start va_end va_arg va_copy setjmp longjmp
-metafork_keep metafork_drop
+metafork_keep metafork_drop metafork_extent
 """
 
 _HARMLESS = frozenset({*MATH_FUNCTIONS, *PRINTING_FUNCTIONS})

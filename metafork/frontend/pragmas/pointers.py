@@ -6,7 +6,8 @@ calls the function::
 
     #pragma metafork extents(p[n * m], q[n])
 
-Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.
+Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.  ``extents(p[?])`` says that nobody
+knows how many elements there are.
 
 A pointer that is no parameter may lead elsewhere at every schedule, and is an array of its own there.  A pragma in
 front of the schedule says its extent, by variables as they are where the schedule stands.  So is a parameter whose
@@ -31,6 +32,10 @@ from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, end_before, match_brackets, tokenize
 from metafork.ir.messages.source import Span
+from metafork.ir.program import ENDLESS
+
+NOT_KNOWN = "?"
+"""What stands for an extent that nobody knows."""
 
 
 class Promise(Struct, frozen=True):
@@ -91,12 +96,14 @@ def at_schedule(
         if one.pointed is None or one.fault != "MF0201" or not _rows_stay(host, site, one):
             continue
         said = [each for each in promises if each.name == name and each.span.start < site.statement.span.start]
-        extent = follows(name)
         if said:
+            extent = None
             try:
                 extent = _checked(said[-1], one)
             except ValueError as reason:
                 reporter.error("MF0321", said[-1].span, str(reason))
+        else:
+            extent = follows(name)
         if extent is not None:
             visible[name] = replace(one, since=site.order, scope=visible, is_parameter=False)
             give_extent(visible[name], extent)
@@ -143,7 +150,10 @@ def _read(
         groups = _brackets(partners, first + 1, behind)
         if len(piece) < 4 or piece[0].kind is not TokenKind.NAME or not groups:
             raise ValueError("`extents` lists names with an extent each: `extents(p[n * m], q[n])`")
-        outer, *inner = (grammar.expression(expand(tokens[start + 1 : end]), frozenset()) for start, end in groups)
+        unknown = [token.text for token in tokens[groups[0][0] + 1 : groups[0][1]]] == [NOT_KNOWN]
+        texts = [tokens[start + 1 : end] for start, end in (groups[1:] if unknown else groups)]
+        inner = [grammar.expression(expand(text), frozenset()) for text in texts]
+        outer = _endless(directive.span) if unknown else inner.pop(0)
         found.append(Promise(piece[0].text, outer, tuple(inner), directive.span))
     return found
 
@@ -213,6 +223,12 @@ def one_element(span: Span) -> syntax.Expression:
     return syntax.Constant("1", span)
 
 
+def _endless(span: Span) -> syntax.Expression:
+    return syntax.Constant(f"{ENDLESS.value}L", span)
+
+
 def read_extent(text: str, span: Span, grammar: Grammar) -> syntax.Expression:
     """Return the extent that a text says, at a place."""
+    if text == NOT_KNOWN:
+        return _endless(span)
     return grammar.expression([replace(token, span=span) for token in tokenize(text, LineMap(text))], frozenset())

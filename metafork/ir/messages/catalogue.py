@@ -455,6 +455,13 @@ _ENTRIES = (
         "let the loops end earlier, or check the index. If the array is larger, declare it so.",
     ),
     Entry(
+        "MF0405",
+        "a pointer of which nobody knows how many elements it leads to (a warning)",
+        "kernels need not know it, but copies to the GPU do. If nothing says it, the serial code runs.",
+        "write `#pragma metafork extents(p[n])` in front of the function, or of the schedule for another variable; or "
+        "tell it at run time, `metafork_extent(p, bytes)`. With `p[?]` in the pragma nothing is said.",
+    ),
+    Entry(
         "MF0601",
         "a directive that does not apply",
         "a directive is applied only where it is proved that the program computes the same afterwards.",

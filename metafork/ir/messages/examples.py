@@ -39,7 +39,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0112": "`meta_schedule { for (...) ... }`",
         "MF0113": "`i++;` for the variable `i` of a `meta_for`",
         "MF0114": "`meta_schedule meta_block(4096)`",
-        "MF0201": "`p[list[i]]` for `float *p`",
+        "MF0201": "`p[i][0]` for `float **p`",
         "MF0202": "`f = &x;`",
         "MF0203": "`*x = 1;` for `float x`",
         "MF0204": "`goto end;`",
@@ -88,6 +88,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0402": "`a[j] = a[j + 1];` for threads `j`",
         "MF0403": "`a[idx[i]] = 1;`",
         "MF0404": "`y[i] = x[i + 1];` for `i < n` and `x[n]`",
+        "MF0405": "`p[list[i]]` for `float *p`",
         "MF0601": "`tile(k, 4, strided)` of a sum",
         "MF0602": "`#pragma metafork schedule(tile(v))`",
     }

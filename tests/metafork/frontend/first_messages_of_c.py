@@ -141,12 +141,6 @@ CASES = {
         "it is not known how many elements `y` has",
         {"double y[][4]": "double y[1000][4]"},
     ),
-    "a gathered pointer": (
-        typed("const int *at, const float *y, float *x", "x[i] = «y»[at[i]];"),
-        "MF0201",
-        "it is not known how many elements `y` has",
-        {"void scale": "#pragma metafork extents(y[n])\nvoid scale"},
-    ),
     "rows by pointers": (
         typed("int m, «float **x»", "for (int j = 0; j < m; j++) x[i][j] = 1;"),
         "MF0201",

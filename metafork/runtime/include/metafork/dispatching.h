@@ -17,7 +17,8 @@ typedef enum metafork_reason {
     METAFORK_SAY_ERROR = 8,
     METAFORK_SAY_SIZE = 16,
     METAFORK_SAY_NULL = 32,
-    METAFORK_SAY_CAPTURED = 64
+    METAFORK_SAY_CAPTURED = 64,
+    METAFORK_SAY_EXTENT = 128
 } metafork_reason;
 
 /* Say why the serial code runs, once a reason; abort in strict mode. */
@@ -132,7 +133,10 @@ static inline void metafork_check_targets(const metafork_schedule *schedule, con
 /* Leave the schedule's arrays to the serial code, which may write those that the schedule writes; returns 0. */
 static inline int metafork_to_serial(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
     for (int i = 0; i < schedule->array_count; i++)
-        metafork_touch(hosts[i], 0, bytes[i], schedule->arrays[i].written ? METAFORK_UPDATES : METAFORK_READS);
+        if (bytes[i] == METAFORK_ENDLESS)
+            metafork_touch_all(METAFORK_UPDATES);
+        else
+            metafork_touch(hosts[i], 0, bytes[i], schedule->arrays[i].written ? METAFORK_UPDATES : METAFORK_READS);
     return 0;
 }
 
@@ -229,11 +233,12 @@ METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, met
     return error;
 }
 
-/* Add the bytes of a region to a set; false where they are not known. */
-static inline bool metafork_add_region(const metafork_region *region, int64_t bytes, const int64_t *values, metafork_bytes *set) {
+/* Add the bytes of a region to a set; false where they are not known.  Its array begins `inside` memory of so many `bytes`. */
+static inline bool metafork_add_region(const metafork_region *region, int64_t inside, int64_t bytes, const int64_t *values, metafork_bytes *set) {
     long long steps[2 * METAFORK_MOST_STEPS];
     int failed = 0;
     int64_t first = metafork_multiply(&failed, metafork_value(region->first, 1, values, &failed), region->bytes);
+    first = metafork_add(&failed, first, inside);
     if (region->span_count > METAFORK_MOST_STEPS) return false;
     for (int i = 0; i < region->span_count; i++) {
         const metafork_span *const span = &region->spans[i];
@@ -262,8 +267,9 @@ static inline bool metafork_add_region(const metafork_region *region, int64_t by
     return true;
 }
 
-/* What a launch does to each array. */
-static inline void metafork_effects(const metafork_schedule *schedule, const int64_t *bytes, const int64_t *values, metafork_effect *effects) {
+/* What a launch does to the memory of each array, which begins `inside` it. */
+static inline void metafork_effects(const metafork_schedule *schedule, const int64_t *inside, const int64_t *bytes, const int64_t *values,
+                                    metafork_effect *effects) {
     const bool doubt = schedule->doubt >= 0 && values[schedule->doubt] != 0;
     for (int i = 0; i < schedule->array_count; i++) {
         const metafork_use *const use = &schedule->arrays[i];
@@ -274,7 +280,8 @@ static inline void metafork_effects(const metafork_schedule *schedule, const int
         one->later = use->later;
         one->sure.count = 0;
         for (int j = 0; j < schedule->region_count; j++)
-            if (schedule->regions[j].array == i && (doubt || !metafork_add_region(&schedule->regions[j], bytes[i], values, &one->sure))) one->exact = false;
+            if (schedule->regions[j].array == i && (doubt || !metafork_add_region(&schedule->regions[j], inside[i], bytes[i], values, &one->sure)))
+                one->exact = false;
         one->compared = use->compared || (one->written && !one->exact);
     }
 }
@@ -285,11 +292,24 @@ METAFORK_DEFINITION int metafork_no_device_said(void) {
     return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED);
 }
 
-METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed,
+METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *given, const int64_t *sizes, bool failed,
                                                     bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose,
                                                     metafork_attempt *attempt) {
     const int count = schedule->array_count;
+    void *arrays[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
+    int64_t bytes[METAFORK_MOST_ARRAYS], inside[METAFORK_MOST_ARRAYS];
     if (nothing) return 0;
+    for (int i = 0; i < count; i++) {
+        arrays[i] = given[i];
+        bytes[i] = sizes[i];
+        inside[i] = 0;
+        if (sizes[i] != METAFORK_ENDLESS || given[i] == NULL) continue;
+        const metafork_memory memory = metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)given[i]);
+        if (memory.bytes == 0) continue;
+        arrays[i] = (void *)memory.start;
+        bytes[i] = memory.bytes;
+        inside[i] = (int64_t)((uintptr_t)given[i] - memory.start);
+    }
     if (failed) {
         metafork_touch_all(METAFORK_UPDATES);
         if (empty) return 0;
@@ -300,7 +320,7 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     /* An empty nest is no fault: nothing is said, and strict mode goes on. */
     if (empty) return metafork_to_serial(schedule, arrays, bytes);
     for (int i = 0; i < count; i++)
-        if (arrays[i] == NULL && bytes[i] > 0) {
+        if (arrays[i] == NULL && bytes[i] != 0) {
             /* Perhaps a condition keeps it from being read. */
             metafork_serial(schedule, METAFORK_SAY_NULL, "array %s is null", schedule->arrays[i].name);
             return metafork_back_to_host(schedule, arrays, bytes);
@@ -333,6 +353,16 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     }
     if (metafork_captured(device, NULL)) {
         metafork_serial(schedule, METAFORK_SAY_CAPTURED, "a stream is being captured into a graph, which this function cannot be part of");
+        return metafork_back_to_host(schedule, arrays, bytes);
+    }
+    char unknown[256] = "";
+    for (int i = 0; i < count; i++) {
+        const size_t length = strlen(unknown);
+        if (bytes[i] == METAFORK_ENDLESS)
+            snprintf(unknown + length, sizeof unknown - length, "%s%s", length > 0 ? ", " : "", schedule->arrays[i].name);
+    }
+    if (unknown[0] != '\0') {
+        metafork_serial(schedule, METAFORK_SAY_EXTENT, "metafork_extent has not told how many bytes there are of %s", unknown);
         return metafork_back_to_host(schedule, arrays, bytes);
     }
     metafork_check_targets(schedule, &machine);
@@ -387,9 +417,11 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     const char *step = "moving arrays to the device";
     error = METAFORK_ENOMEM;
     if (effects != NULL) {
-        metafork_effects(schedule, bytes, values, effects);
+        metafork_effects(schedule, inside, bytes, values, effects);
         error = metafork_bring(device, arrays, bytes, names, effects, count, pointers);
     }
+    for (int i = 0; i < count && error == METAFORK_OK; i++)
+        if (inside[i] > 0) pointers[i] = (char *)pointers[i] + inside[i];
     if (error == METAFORK_OK) {
         step = "the launch";
         error = metafork_launch_begins(arrays, bytes, count, &stream);

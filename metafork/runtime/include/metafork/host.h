@@ -1,4 +1,4 @@
-/* What a generated *_host.c needs of the dispatcher, and the two calls that keep arrays on the device across functions.
+/* What a generated *_host.c needs of the dispatcher, and the calls that keep arrays on the device across functions, or tell sizes.
  * C; no system header, so that it may come before any text of the user, and no name without the prefix, so that no macro of
  * the user can reach it.
  *
@@ -18,6 +18,10 @@ void metafork_keep(const void *metafork_pointer);
 
 /* End that: the host's array is current when this returns, and its copy is freed. */
 void metafork_drop(const void *metafork_pointer);
+
+/* Tell functions with schedules that the array at this address has so many bytes, where neither its declaration nor its accesses
+ * say it; pointers into it lead to the same bytes.  Until 0 is told, or they free it.  Counts for the calling thread. */
+void metafork_extent(const void *metafork_pointer, long long metafork_bytes);
 
 /* ---- called by generated code ---- */
 

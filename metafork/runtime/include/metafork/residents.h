@@ -216,10 +216,11 @@ static inline int metafork_have_before(metafork_resident *one) {
 
 /* ---- all copies of a thread ---- */
 
-/* Memory that nobody has written yet. */
+/* Memory that nobody has written yet, or whose size is known: by malloc, until functions with schedules are left, or `told`. */
 typedef struct metafork_memory {
     uintptr_t start;
     int64_t bytes;
+    bool told;
 } metafork_memory;
 
 /* An array of the caller's on a device, and the host's addresses that stand for it in what malloc gave. */
@@ -237,6 +238,8 @@ typedef struct metafork_residents {
     int kept_count, kept_room;
     metafork_memory *fresh;
     int fresh_count, fresh_room;
+    metafork_memory *known;
+    int known_count, known_room;
     metafork_loan *loans;
     int loan_count, loan_room;
     metafork_streams *lent_streams; /* NULL, or those whose kernels go to a stream of the caller's */
@@ -398,6 +401,48 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
     }
     one->in_use = true;
     return METAFORK_OK;
+}
+
+/* Forget the sizes of arrays in memory that ends; those that nobody told where none does. */
+static inline void metafork_unknow(metafork_residents *all, uintptr_t start, int64_t bytes) {
+    for (int i = all->known_count - 1; i >= 0; i--) {
+        const metafork_memory *const one = &all->known[i];
+        if (bytes > 0 ? metafork_overlap(one->start, one->bytes, start, bytes) : !one->told) all->known[i] = all->known[--all->known_count];
+    }
+    if (all->known_count > 0) return;
+    free(all->known);
+    all->known = NULL;
+    all->known_room = 0;
+}
+
+/* Remember the size of an array; forget it where that is 0. */
+static inline void metafork_know(metafork_residents *all, uintptr_t start, int64_t bytes, bool told) {
+    for (int i = all->known_count - 1; i >= 0; i--)
+        if (all->known[i].start == start) all->known[i] = all->known[--all->known_count];
+    if (bytes <= 0) return;
+    void *const grown = metafork_grown(all->known, all->known_count, &all->known_room, sizeof *all->known);
+    if (grown == NULL) return; /* the serial code runs then, which is right as well */
+    const metafork_memory one = {start, bytes, told};
+    all->known = (metafork_memory *)grown;
+    all->known[all->known_count++] = one;
+}
+
+/* The array that begins at an address, or the largest one that it leads into; of no bytes where none is known. */
+static inline metafork_memory metafork_memory_of(const metafork_residents *all, uintptr_t address) {
+    metafork_memory found = {address, 0, false};
+    for (int i = 0; i < all->known_count + all->loan_count; i++) {
+        const metafork_loan *const loan = i < all->known_count ? NULL : &all->loans[i - all->known_count];
+        metafork_memory one = {0, 0, false};
+        if (loan == NULL) {
+            one = all->known[i];
+        } else {
+            one.start = loan->host;
+            one.bytes = loan->bytes;
+        }
+        if (one.start == address) return one;
+        if (one.bytes > found.bytes && metafork_overlap(one.start, one.bytes, address, 1)) found = one;
+    }
+    return found;
 }
 
 enum { METAFORK_MOST_ARRAYS = 64 };
@@ -637,6 +682,7 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
         return;
     }
     metafork_spoil_all(all);
+    metafork_unknow(all, 0, 0);
     (void)metafork_end_copies(all, true);
     metafork_at_rest(all);
 }
@@ -644,6 +690,7 @@ METAFORK_DEFINITION void metafork_leave(const char *frame) {
 METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
     metafork_residents *all = metafork_residents_of_thread();
     metafork_spoil(all, (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
+    metafork_unknow(all, (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
     for (int i = all->count - 1; i >= 0; i--) {
         const metafork_rows part = metafork_part(&all->at[i], (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
         if (part.width == 0) continue;
@@ -657,9 +704,10 @@ METAFORK_DEFINITION void metafork_forget(const struct metafork_local *array) {
 METAFORK_C size_t metafork_usable_bytes(void *start) __asm__("malloc_usable_size") __attribute__((weak));
 
 METAFORK_DEFINITION void metafork_freed(const void *start) {
-    const metafork_residents *const all = metafork_residents_of_thread();
-    if (start == NULL || (all->count == 0 && all->fresh_count == 0)) return;
+    metafork_residents *const all = metafork_residents_of_thread();
+    if (start == NULL || (all->count == 0 && all->fresh_count == 0 && all->known_count == 0)) return;
     if (metafork_usable_bytes == NULL) {
+        metafork_unknow(all, (uintptr_t)start, 1);
         metafork_touch_all(METAFORK_UPDATES);
         return;
     }
@@ -671,9 +719,10 @@ METAFORK_DEFINITION void metafork_fresh(const void *start, long long bytes) {
     metafork_residents *all = metafork_residents_of_thread();
     if (bytes < 0 && start != NULL && metafork_usable_bytes != NULL) bytes = (long long)metafork_usable_bytes((void *)(uintptr_t)start);
     if (start == NULL || bytes <= 0) return;
+    metafork_know(all, (uintptr_t)start, bytes, false);
     void *const grown = metafork_grown(all->fresh, all->fresh_count, &all->fresh_room, sizeof *all->fresh);
     if (grown == NULL) return; /* it goes to the device then, which is right as well */
-    const metafork_memory one = {(uintptr_t)start, bytes};
+    const metafork_memory one = {(uintptr_t)start, bytes, false};
     all->fresh = (metafork_memory *)grown;
     all->fresh[all->fresh_count++] = one;
 }
@@ -704,6 +753,10 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         metafork_free_copy(all, i);
     }
     metafork_at_rest(all);
+}
+
+METAFORK_DEFINITION void metafork_extent(const void *pointer, long long bytes) {
+    metafork_know(metafork_residents_of_thread(), (uintptr_t)pointer, bytes, true);
 }
 
 METAFORK_DEFINITION int metafork_unchanged(int same, const char *name) {
