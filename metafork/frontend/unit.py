@@ -315,8 +315,23 @@ class UnitParser:
             )
         )
         self._add_schedules(preprocessed, host, sites, name)
-        function = self._functions[-1]
+        function = self._asked(self._functions[-1])
         self._functions[-1] = replace(function, globals=tuple(self._globals(function, visible)))
+
+    def _asked(self, function: Function) -> Function:
+        """Return a function with what its schedules, and the extents of pointers, ask of pointers, and no more."""
+        programs = [one.program for one in self._schedules if one.function == function.name]
+        named = {one.name for each in programs for one in each.parameters}
+        named |= {one.name for each in programs for one in each.values}
+        arrays = [one.array for one in function.values if one.array is not None]
+        named = named.union(*(variables_in(extent) for array in arrays for extent in array.extents))
+
+        def asked(parameter: FunctionParameter) -> FunctionParameter:
+            given = parameter.given
+            kept = given if given is not None and given.name in named else None
+            return replace(parameter, parts=tuple(map(asked, parameter.parts)), given=kept)
+
+        return replace(function, parameters=tuple(map(asked, function.parameters)))
 
     def _globals(self, function: Function, visible: Mapping[str, Variable]) -> Iterator[FunctionParameter]:
         """Yield the variables of the file that the sizes of a function depend on."""
@@ -469,7 +484,7 @@ class UnitParser:
             return given_memory(host, site, pointer) if text is None else read_extent(text, pointer.span, self._grammar)
 
         return [
-            at_schedule(host, site, said, partial(follows, number=number), self._reporter)
+            at_schedule(host, site, said, partial(follows, number=number), self._words, self._reporter)
             for number, site in enumerate(host.sites)
         ]
 
@@ -509,7 +524,11 @@ class UnitParser:
             first = Schedule(
                 number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
             )
-            first = replace(first, static_words=words, directives=directives and (directives.rest, directives.span))
+            named = {one.name for one in program.parameters} | {one.name for one in program.values}
+            pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
+            asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
+            given = directives and (directives.rest, directives.span)
+            first = replace(first, static_words=words, asked=asked, directives=given)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

@@ -24,7 +24,8 @@ class Variable(Struct, eq=False):
     extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their
     members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
-    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
+    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
+    pointer whether it is not null.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Variable(Struct, eq=False):
     writes: list[Write] = field(default_factory=list)
     initial: syntax.Expression | None = None
     braces: syntax.Braces | None = None
+    given: Variable | None = None
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:

@@ -60,7 +60,8 @@ class ExpressionBuilder:
     suggestions.  A name that is not declared, or cannot be used, is reported at its first use (``undeclared``,
     ``unusable``).  ``inline`` gives what a call of one of the ``functions`` of the file gives, ``None`` for any other
     call, and ``assignment`` what an expression assigns to a scalar, or ``None`` where it assigns to anything else; what
-    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.
+    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.  ``given`` says whether a pointer
+    is not null, where that is known.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class ExpressionBuilder:
         self.inline_structure: Callable[[syntax.Invocation, str], Whole | None] = lambda _call, _name: None
         self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
+        self.given: Callable[[str], ir.Var | ir.IntConst | None] = lambda _name: None
         self.functions: list[str] = []
         self.ahead: list[ir.Stmt] = []
 
@@ -104,10 +106,10 @@ class ExpressionBuilder:
                 return self._assigned(expression)
             case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
                 return self._logical(op, left, right, span)
-            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_zero(right):
-                return ir.binary(op, self.condition(left), self.build(right), span)
-            case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
-                return ir.binary(op, self.condition(left), self.build(right), span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_null(right):
+                return self._compared(op, left, right, span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_null(left):
+                return self._compared(op, right, left, span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 if op == "*" and isinstance(right, syntax.Prefix) and right.op == "*":
                     self._refuse_power(left, right)
@@ -143,6 +145,12 @@ class ExpressionBuilder:
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
 
+    def _compared(self, op: str, value: syntax.Expression, null: syntax.Expression, span: Span) -> ir.Expr:
+        """Return whether something is 0, or not: of a number or a pointer."""
+        built = self.condition(value)
+        zero = ir.IntConst(0, span=null.span) if isinstance(value, syntax.Name) and self._pointer(value.name) else None
+        return ir.binary(op, built, self.build(null) if zero is None else zero, span)
+
     def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
         """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
         start = right.span.start
@@ -168,6 +176,9 @@ class ExpressionBuilder:
                 way_out = f"give `{name}` a floating-point number."
                 raise self._reporter.refuse("MF0206", argument.span, message, way_out=way_out)
             case syntax.Name(name=name, span=span) if (declared := self._pointer(name)) is not None:
+                given = self.given(name)
+                if given is not None:
+                    return replace(given, span=span)
                 message = f"the schedule asks whether the pointer `{name}` is null"
                 reason = "the device has its own memory, where pointers of the host lead nowhere."
                 flag = f"has_{name}" if f"has_{name}" not in self._visible() else f"use_{name}"
@@ -181,6 +192,8 @@ class ExpressionBuilder:
 
     def _pointer(self, name: str) -> Span | None:
         """Return where a pointer is declared, ``None`` for any other name."""
+        if (known := self.given(name)) is not None:
+            return known.span
         match self._resolve(name):
             case ArraySymbol(array=array, whole=whole) if not array.scalar and not whole:
                 return array.span
@@ -753,6 +766,17 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
+
+
+def _is_null(value: syntax.Expression) -> bool:
+    """Say whether an expression is a null pointer to C, 0 as a number among them."""
+    match value:
+        case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=1), operand=operand):
+            return _is_null(operand)
+        case syntax.Name(name=name):
+            return name == "NULL"
+        case _:
+            return _is_zero(value)
 
 
 def _is_zero(index: syntax.Expression) -> bool:

@@ -122,6 +122,7 @@ class StatementBuilder:
         self.expressions.inline_structure = self._calls.structure
         self.expressions.assignment = self._scalar_assignment
         self.expressions.fresh = scopes.fresh
+        self.expressions.given = scopes.given
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
         self.reduced: set[str] = set()
