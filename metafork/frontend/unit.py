@@ -67,7 +67,7 @@ from metafork.frontend.text.tokens import (
     tokenize,
 )
 from metafork.frontend.text.unclosed_braces import refuse_unclosed
-from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
+from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS, SIZED_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
@@ -238,6 +238,8 @@ class UnitParser:
             given = [definition_of(one) for one in self._source.definitions]
             if "__builtin_" in self._source.text:
                 given += [definition_of(one) for one in BUILTIN_CONSTANTS]
+            if re.search(r"INT(8|16|32|64|MAX)_C\b", self._source.text):
+                given += [definition_of(one) for one in SIZED_CONSTANTS]
             tokens = tokenize(self._source.text, self._lines)
             preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
         except UnterminatedCommentError as error:

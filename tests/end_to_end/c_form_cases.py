@@ -103,8 +103,120 @@ SCRATCH = {
     + loop("w[1] = y[i]; y[i] = w[1] / 2;"),
 }
 
+SWITCHES = {
+    "a switch": loop(
+        "float v = x[i]; switch ((int)v % 4) { case 0: v *= 2; break; case 1: case 2: v -= 1; break; default: v = 0; }"
+        " y[i] = v;"
+    ),
+    "with code that falls through": loop(
+        "float v = 0; switch (i % 5) { case 3: v += 3; case 2: v += 2; case 1: v += 1; break; default: v = 9;"
+        " case 4: v *= 2; } y[i] = v;"
+    ),
+    "of a parameter": loop("switch (m) { case 3: y[i] = x[i]; break; case -1: y[i] = 0; break; } y[i] += 1;"),
+    "left early": loop(
+        "int v = 0; switch (i & 3) { case 0: v = 5; if (x[i] > 4) break; v = 6; { if (x[i] > 2) { v = 7; break; }"
+        " v++; } v++; case 1: v += 10; break;"
+        " case 2: for (int k = 0; k < 9; k++) { if (k > x[i]) break; v += k; } } y[i] = v;"
+    ),
+    "in a loop that goes on": loop(
+        "float v = 0; for (int k = 0; k < 6; k++) { switch ((int)x[k % n] % 3) { case 2: continue; case 1: v += 2;"
+        " break; default: v += 1; } v *= 2; } y[i] = v;"
+    ),
+    "in a switch": loop(
+        "float v = 0; switch (i % 3) { case 1: switch (i % 2) { case 0: v = 1; break; default: v = 2; } v += 3; break;"
+        " case 2: v = 4; } y[i] = v;"
+    ),
+    "with variables": loop(
+        "float v = x[i]; switch (i % 3) { case 0: v = 1; float t = v * 3; v = t; break; case 1: { int t = 5; v += t;"
+        " break; } default:; } y[i] = v;"
+    ),
+    "of an enumeration, that returns": Construct(
+        "enum op_NAME { ADD_NAME, SUB_NAME = 4, MUL_NAME };\n"
+        "static float do_NAME(enum op_NAME o, float a, float b) { switch (o) { case ADD_NAME: return a + b;"
+        " case SUB_NAME: return a - b; case MUL_NAME: return a * b; } return 0; }\n"
+        + function(
+            "enum op_NAME o = m == 3 ? SUB_NAME : m == 4 ? MUL_NAME : ADD_NAME;"
+            + loop("y[i] = do_NAME(o, x[i], y[i]) + do_NAME(MUL_NAME, x[i], 2);")
+        ),
+        points=((13, 3, 4), (13, 4, 4), (13, 5, 4)),
+    ),
+    "of a number without a sign": loop("switch (3u - i) { case -1: y[i] = 7; break; case 3: y[i] = 8; } y[i] += x[i];"),
+}
+SMALL = {
+    "a table of the thread": loop(
+        "static const float w[5] = {1, 4, 6, 4, 1}; float s = 0; for (int k = 0; k < 5; k++) s += w[k] * x[i + k - 2];"
+        " y[i] = s;",
+        "int i = 2; i < n - 2; i++",
+    ),
+    "a table of a function": Construct(
+        "static float tap_NAME(int k) { static const float w[5] = {1, 4, 6, 4, 1}; static const int one = 1;"
+        " return w[k] + one; }\n" + function(loop("y[i] = tap_NAME(i % 5) * x[i];"))
+    ),
+    "an element of a literal": loop("y[i] = (float[]){1, 2, 4, 8}[i & 3] + ((int[2][2]){{1, 2}, {3}})[1][i & 1];"),
+    "a literal for a function": Construct(
+        "static float dot_NAME(const float *a, const float *b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }\n"
+        + function(loop("y[i] = dot_NAME(x + 3 * i, (float[3]){1, i, x[i]});"), "float x[3 * n]"),
+        sizes=("3 * n", "n"),
+    ),
+    "assertions": "assert(n > 0);" + loop("assert(i < n && x[i] >= 0); assert(m); y[i] = x[i];"),
+    "what is likely": loop(
+        "if (__builtin_expect(!!(x[i] > 5), 1)) y[i] = x[i]; else if (__builtin_expect(i > 7, 0)) y[i] = 2;"
+        " y[i] += __builtin_expect(i, 3);"
+    ),
+    "what is not reached": loop(
+        "switch (i % 2) { case 0: y[i] = 1; break; case 1: y[i] = 2; break; default: __builtin_unreachable(); }"
+        " __builtin_prefetch(&x[i]);"
+    ),
+    "bits": Construct(
+        function(
+            loop(
+                "unsigned v = x[i] * 2654435761u; unsigned long w = v * 0x9E3779B97F4A7C15ul; y[i] ="
+                " __builtin_popcount(v) + 100 * __builtin_parity(v) + 1000 * __builtin_popcountll(w)"
+                " + (v ? __builtin_clz(v) + 7 * __builtin_ctz(v) : 50) + (w ? __builtin_clzl(w) * 3 : 0)"
+                " + (w ? __builtin_ctzll(w) : 0) + __builtin_ffs((int)v) + __builtin_ffsll(w) + __builtin_parityl(w);"
+            ),
+            "int x[n]",
+            "int y[n]",
+        ),
+        ("i", "i"),
+    ),
+    "functions of the compiler": loop("y[i] = __builtin_fabsf(3 - x[i]) + __builtin_sqrtf(x[i]);"),
+    "constants with a type": Construct(
+        function(
+            loop(
+                "uint32_t h = x[i] ^ UINT32_C(2166136261); h *= UINT32_C(16777619); y[i] = h ^"
+                " (uint32_t)(UINT64_C(0x9E3779B97F4A7C15) >> 32) ^ INT8_C(3) ^ (unsigned)(INT64_C(-5) >> 1);"
+            ),
+            "int x[n]",
+            "int y[n]",
+        ),
+        ("i", "i"),
+    ),
+    "names that a macro makes": Construct(
+        "#define OF_NAME(a, k) a##_in[k]\n#define NUMBER_NAME(a) a##.5f\n#define LATE_NAME(a, b) a##b\n"
+        "#define x_in_NAME y_in\n"
+        + "static void with_NAME(int n, int B, const float *x_in, float *y_in) { "
+        + loop("LATE_NAME(y_, in)[i] += OF_NAME(x, i) + NUMBER_NAME(2);")
+        + " }\nvoid NAME(int n, int m, int B, float *x, float *y) { with_NAME(n, B, x, y); }"
+    ),
+    "arrays that are filled": loop(
+        "float t[4], u[2][3]; memset(t, 0, sizeof t); memset(u, 0, sizeof(u)); u[1][1] = x[i];"
+        " memcpy(t, x + i, 2 * sizeof(float)); memcpy(&t[2], &x[i], sizeof(float) * 1);"
+        " y[i] = t[0] + 2 * t[1] + 3 * t[2] + t[3] + u[0][0] + u[1][1];",
+        "int i = 0; i < n - 1; i++",
+    ),
+    "rows that are copied": Construct(
+        function(loop("memcpy(y + i * m, &x[(n - 1 - i) * m], m * sizeof *x);"), "float x[n * m]", "float y[n * m]"),
+        sizes=("n * m", "n * m"),
+    ),
+    "a scratch array that is filled": "int bin[4];"
+    + loop(
+        "memset(bin, 0, sizeof bin); for (int k = 0; k <= i; k++) bin[(int)x[k] & 3]++; y[i] = bin[0] + 3 * bin[2];"
+    ),
+}
+
 FORMS = {
     name: one if isinstance(one, Construct) else Construct(function(one))
-    for table in (OPTIONAL, SCRATCH)
+    for table in (OPTIONAL, SCRATCH, SWITCHES, SMALL)
     for name, one in table.items()
 }

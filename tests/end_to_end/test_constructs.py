@@ -15,7 +15,7 @@ from tests.runtime.compiling import CALLED
 
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
-    "#include <string.h>\n"
+    "#include <assert.h>\n#include <string.h>\n"
 )
 ASAN = ("-fsanitize=address", *CALLED)
 DRIVER = r"""

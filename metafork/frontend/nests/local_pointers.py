@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.host.variables import Variable, declared
-from metafork.frontend.nests.shape import free_names, fresh
+from metafork.frontend.nests.shape import fresh
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.frontend.text.syntax_changes import with_expressions, with_operands, with_statements
 from metafork.ir.arithmetic.types import ScalarType

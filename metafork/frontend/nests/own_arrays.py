@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
-from metafork.frontend.nests.shape import free_names
-from metafork.frontend.nests.written_elements import NotKnownError, Number, OwnArray, Walk, Written
-from metafork.frontend.schedules.inlining.functions import Functions
+from metafork.frontend.nests.written_elements import Find, NotKnownError, Number, OwnArray, Walk, Written
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError
 from metafork.frontend.text.structures import structure_of
 from metafork.frontend.text.syntax_changes import with_statements
@@ -31,7 +30,7 @@ MOST_ELEMENTS = 4096
 
 
 def with_own_arrays(
-    schedule: syntax.ScheduleStatement, host: HostFunction, site: Site, functions: Functions | None, number: Number
+    schedule: syntax.ScheduleStatement, host: HostFunction, site: Site, functions: Find, number: Number
 ) -> syntax.ScheduleStatement:
     """Return a schedule in which the arrays of the function that are its own are declared."""
     named = {one.name for one in (*syntax.results_of(schedule), *(schedule.cache or ()))}
@@ -81,7 +80,7 @@ def _only_in_schedules(host: HostFunction, name: str) -> bool:
     return True
 
 
-def _is_own(schedule: syntax.ScheduleStatement, array: OwnArray, functions: Functions | None, number: Number) -> bool:
+def _is_own(schedule: syntax.ScheduleStatement, array: OwnArray, functions: Find, number: Number) -> bool:
     """Say whether each iteration of the innermost ``meta_for`` writes what it reads, and all uses stand in one."""
     uses = list(_innermost(schedule.body, array.name))
     if None in uses:

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.liveness import Effect, Liveness
-from metafork.frontend.nests.shape import free_names, written
+from metafork.frontend.nests.shape import written
 from metafork.frontend.nests.unsaid_sums import is_added_up, refuse_sum, sums_of_others
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType

@@ -8,18 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
-from metafork.frontend.nests.shape import free_names
-from metafork.frontend.schedules.inlining.functions import Functions
-from metafork.frontend.schedules.inlining.returns import own_jumps
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
+from metafork.frontend.text.jumps import own_jumps
 
 Number = Callable[[syntax.Expression], int | None]
 """The value of an expression of constants, ``None`` for any other one."""
+
+
+class Callee(Protocol):
+    """A function of the file: what it takes, and its body."""
+
+    @property
+    def parameters(self) -> tuple[syntax.Declarator, ...]:
+        """The parameters."""
+
+    @property
+    def body(self) -> syntax.Block:
+        """The statements."""
+
+
+Find = Callable[[str], Callee | None]
+"""The function of a name; ``None`` where the file has none."""
 
 MOST_STEPS = 20_000
 """Statements that are walked for one array: a product of two 16 by 16 matrices."""
@@ -84,7 +100,7 @@ class Walk:
     Of a loop whose ends are no numbers, the range of its variable is known by their texts.
     """
 
-    def __init__(self, array: OwnArray, functions: Functions | None, number: Number, hidden: set[str]) -> None:
+    def __init__(self, array: OwnArray, functions: Find, number: Number, hidden: set[str]) -> None:
         self._name = array.name
         self._shape = array.shape
         self._all: list[Path] = [(one,) for one in array.members] or [*product(*map(range, array.shape))]
@@ -271,7 +287,9 @@ class Walk:
         written = self._each(tuple(one for one in arguments if one not in given), written, values)
         if not given:
             return written
-        function = None if self._functions is None else self._functions.find(name)
+        if name == "memset" and arguments[0] is given[0] and _is_size_of(arguments[-1], self._name):
+            return replace(written, whole=True)
+        function = self._functions(name)
         if function is None or len(given) > 1 or len(function.parameters) != len(arguments) or self._calls > 3:
             raise NotKnownError
         numbers: dict[str, int] = {}
@@ -365,6 +383,14 @@ class Walk:
 
     def _changed(self, statement: syntax.Statement) -> set[str]:
         return changed(part for one in syntax.walk_statements(statement) for part in syntax.direct_expressions(one))
+
+
+def _is_size_of(size: syntax.Expression, name: str) -> bool:
+    match size:
+        case syntax.Prefix(op="sizeof", operand=syntax.Name(name=found)):
+            return found == name and bool(name)
+        case _:
+            return False
 
 
 def _computed(op: str, first: int, second: int) -> Index:

@@ -83,6 +83,7 @@ class ExpressionBuilder:
         self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
         self.given: Callable[[str], ir.Var | ir.IntConst | None] = lambda _name: None
+        self.literal: Callable[[syntax.Literal], ArraySymbol] = self._no_literal
         self.functions: list[str] = []
         self.ahead: list[ir.Stmt] = []
 
@@ -145,6 +146,9 @@ class ExpressionBuilder:
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
 
+    def _no_literal(self, literal: syntax.Literal) -> ArraySymbol:
+        raise self._reporter.refuse("MF0218", literal.span, f"{syntax.COMPOUND_LITERAL} is not supported here")
+
     def _compared(self, op: str, value: syntax.Expression, null: syntax.Expression, span: Span) -> ir.Expr:
         """Return whether something is 0, or not: of a number or a pointer."""
         built = self.condition(value)
@@ -166,6 +170,10 @@ class ExpressionBuilder:
     def condition(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
         match expression:
+            case syntax.Invocation() if (expected := _expected(expression)) is not None:
+                return self.condition(expected)
+            case syntax.Prefix(op="!", operand=syntax.Prefix(op="!", operand=inner)):
+                return self.condition(inner)
             case syntax.Invocation(callee=syntax.Name(name=name), arguments=(argument,), span=span) if self._classifies(
                 name
             ):
@@ -536,6 +544,13 @@ class ExpressionBuilder:
                 case _:
                     break
             base = inner
+        if isinstance(base, syntax.Literal) and base.type.extents and not base.type.pointers:
+            of = self.literal(base)
+            if len(indices) != len(of.extents):
+                raise self._reporter.refuse("MF0302", expression.span, "this is no whole element of the literal")
+            return ir.Element(
+                of.array.name, of.indices(self._all(*reversed(indices))), of.array.element, expression.span
+            )
         if not isinstance(base, syntax.Name):
             if isinstance(base, syntax.Member):
                 found = self.member(expression)
@@ -580,6 +595,8 @@ class ExpressionBuilder:
         ``a``, ``a[i]`` with fewer indices than extents, ``a + i`` and ``&a[i]`` are parts.  Raises ``RefusedError``.
         """
         match expression:
+            case syntax.Literal(type=syntax.TypeName(pointers=0, extents=(_, *_))):
+                return self.literal(expression)
             case syntax.Name(name=name, span=span, uncertain=False):
                 if name in CONSTANTS and self._resolve(name) is None:
                     return None
@@ -706,11 +723,15 @@ class ExpressionBuilder:
         return ir.IntConst(elements * of.array.element.size, ScalarType.UNSIGNED_LONG, span)
 
     def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if _expected(call) is not None:
+            return ir.Cast(ScalarType.LONG, self.build(call.arguments[0]), call.span)
         if isinstance(call.callee, syntax.Member) and isinstance(call.callee.base, syntax.Name):
             self.symbol(call.callee.base.name, call.callee.base.span)  # reports one that no schedule can use
         if not isinstance(call.callee, syntax.Name):
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
+        if name.removeprefix("__builtin_") in MATH_FUNCTIONS:
+            name = name.removeprefix("__builtin_")
         known = MATH_FUNCTIONS.get(name)
         found = self._resolve(name)
         if self._is_function(name):
@@ -766,6 +787,12 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
+
+
+def _expected(call: syntax.Invocation) -> syntax.Expression | None:
+    """Return what ``__builtin_expect(e, c)`` gives, ``None`` for any other call."""
+    named = isinstance(call.callee, syntax.Name) and call.callee.name == "__builtin_expect"
+    return call.arguments[0] if named and len(call.arguments) == 2 else None
 
 
 def _is_null(value: syntax.Expression) -> bool:

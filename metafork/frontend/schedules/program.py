@@ -15,7 +15,6 @@ from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_thread
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_arrays import with_own_arrays
 from metafork.frontend.nests.own_variables import with_own_variables
-from metafork.frontend.nests.shape import free_names
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
@@ -26,6 +25,7 @@ from metafork.frontend.schedules.values.static_values import StaticReader
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir import program as ir
@@ -82,7 +82,8 @@ class ProgramBuilder:
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = with_own_variables(self._host, self._site, self._reporter)
-        statement = with_own_arrays(statement, self._host, self._site, self._functions, self._constant)
+        find = (lambda _name: None) if self._functions is None else self._functions.find
+        statement = with_own_arrays(statement, self._host, self._site, find, self._constant)
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
         statement = replace(statement, body=body)
         known = Known(self._type_of, self._named_type, self._is_library)

@@ -37,7 +37,8 @@ CASES = {
     "define inside": ("MF0007", thread("«#define X 1»\na[i] = X;\n")),
     "include inside": ("MF0007", thread('«#include "body.inc"»\n')),
     "macro under a condition": ("MF0008", "#ifndef _N\n#define _N 4\n#endif\n" + thread("a[i] = «_N»;")),
-    "pasting macro": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J»(alp, ha);")),
+    "quoting macro": ("MF0008", "#define J(x, y) #x\n" + thread("a[i] = «J»(alp, ha);")),
+    "pasted to nothing": ("MF0008", "#define J(x, y) x##y\n" + thread("a[i] = «J(alpha, +)» 1;")),
     "variadic macro": ("MF0008", "#define V(x...) x\n" + thread("a[i] = «V»(1);")),
     "schedule in a macro that gives more": (
         "MF0017",
@@ -382,7 +383,10 @@ CASES = {
         "int h(int);\nint g(int x) { if (x > 1) { return h(x); } x++; return x; }\n"
         "int h(int x) { return «g(x - 1)»; }\n" + thread("a[i] = g(i);"),
     ),
-    "fault in a function": ("MF0211", "int g(int x) { «switch» (x) { } return x; }\n" + thread("a[i] = g(i) + g(j);")),
+    "fault in a function": (
+        "MF0211",
+        "int g(int x) { «switch» (x++) {} return x; }\n" + thread("a[i] = g(i) + g(j);"),
+    ),
     "static in a function": ("MF0217", "int g(int x) { static int «k = 1»; return x; }\n" + thread("a[i] = g(i);")),
     "name that only the caller has": ("MF0301", "int g(int x) { return x + «n»; }\n" + thread("a[i] = g(i);")),
     "name that the caller hides": (
@@ -472,7 +476,8 @@ CASES = {
     "own array of a scalar that is no constant": ("MF0209", thread("const int k = m; float t[«k»]; t[0] = 1;")),
     "constant number written": ("MF0305", thread("const int k = 3; «k» = 4; a[i] = k;")),
     "own constant array written": ("MF0305", thread("const int t[2] = {1}; «t[1]» = 2; a[i] = t[0];")),
-    "switch": ("MF0211", thread("«switch» (i) { case 1: a[i] = 1; break; }")),
+    "switch": ("MF0211", thread("«switch» ((int)sinf(i)) { case 1: a[i] = 1; break; }")),
+    "label in a statement": ("MF0211", thread("«switch» (i) { case 1: if (j) { case 2: a[i] = 1; } }")),
     "return": ("MF0212", thread("if (i) «return;»")),
     "assignment inside": ("MF0213", thread("a[i] = -(«a[j] = 2»);")),
     "increment inside": ("MF0213", thread("a[i] = «idx[0]++»;")),
