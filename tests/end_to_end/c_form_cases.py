@@ -215,8 +215,128 @@ SMALL = {
     ),
 }
 
+PLANE = ("float x[n * m]", "float y[n * m]")
+WALKING = {
+    "a pointer that steps": function(
+        loop("const float *p = x + i * m; float s = 0; for (int k = 0; k < m; k++) s += *p++; y[i] = s;"), *PLANE
+    ),
+    "by a stride": function(
+        loop(
+            "const float *p = x + i; float s = 0; for (int k = 0; k < n; k++) { s += *p; p += m; } y[i] = s;",
+            "int i = 0; i < m; i++",
+        ),
+        *PLANE,
+    ),
+    "backwards": function(
+        loop("const float *p = &x[i * m + m - 1]; float *q = y + i * m - 1; for (int k = 0; k < m; k++) *++q = *p--;"),
+        *PLANE,
+    ),
+    "several in the head": function(
+        loop(
+            "const float *p = x + i * m, *q = x; float s = 0; for (int k = 0; k < m; k++, p++, q += 1) s += *p * *q;"
+            " y[i] = s;"
+        ),
+        *PLANE,
+    ),
+    "up to an end": function(
+        loop("const float *p = x + i * m, *end = p + m; float s = 0; while (p < end) s += *p++; y[i] = s;"), *PLANE
+    ),
+    "as the variable of a loop": function(
+        loop("float s = 0; for (const float *p = x + i * m; p != x + (i + 1) * m; ++p) s += *p; y[i] = s;"), *PLANE
+    ),
+    "in a loop in a loop": function(
+        loop(
+            "const float *p = x + i; float *q = y + i; for (int r = 0; r < 2; r++) { for (int k = 1; k <= 3; k++)"
+            " *q += k * *p++; p -= 1; *q++ += r; q--; }",
+            "int i = 0; i < n * m - 6; i++",
+        ),
+        *PLANE,
+    ),
+    "with a step that depends on data": loop(
+        "const float *p = x; float s = 0; for (int k = 0; k < n; k++) { if (x[k] > 9) p++; s += *p; }"
+        " y[i] = s + (p - x);",
+        "int i = 0; i < n; i++",
+    ),
+    "left early": loop(
+        "const float *p = x; int k; for (k = 0; k < n; k++) { if (*p > 12) break; p++; } y[i] = p - x + k;"
+    ),
+    "three at a time": function(
+        loop(
+            "const float *p = x + i * m; float s = 0; for (int k = 0; k < m / 3; k++) { float r = *p++, g = *p++;"
+            " const float b = *p++; s += r - 2 * g + b; } y[i] = s;"
+        ),
+        *PLANE,
+    ),
+    "declared in front": function(
+        "const float *p; float *q, s; int k;"
+        + loop("p = x + i * m; q = y + i * m; s = 0; for (k = 0; k < m; k++) s += *p++; *q = s; q[m - 1] += 1;"),
+        *PLANE,
+    ),
+    "set again": function(
+        loop(
+            "const float *p = x; float s = 0; for (int k = 0; k < m; k++) { p = x + k * n; s += p[i]; if (s > 20)"
+            " p = p + 1, s -= *p; } y[i] = s;",
+            "int i = 0; i < n - 1; i++",
+        ),
+        *PLANE,
+    ),
+    "that a function is given": Construct(
+        "static float sum_NAME(const float *p, int n) { float s = 0; while (n-- > 0) s += *p++; return s; }\n"
+        "static void fill_NAME(float to[], int n, float v) { for (int k = 0; k < n; k++) { *to = v + k; to++; } }\n"
+        + function(loop("fill_NAME(y + i * m, m, sum_NAME(&x[i * m], m)); y[i * m] += sum_NAME(x, 3);"), *PLANE),
+        sizes=("n * m", "n * m"),
+    ),
+    "of structures": Construct(
+        "typedef struct { float a, b; } two_NAME;\n"
+        + function(
+            loop("const two_NAME *p = x; float s = 0; for (int k = 0; k <= i; k++, p++) s += p->a - (*p).b; y[i] = s;"),
+            "two_NAME x[n]",
+        ),
+        ("ff", "f"),
+    ),
+}
+CHOSEN = {
+    "one of two arrays": function(
+        loop("const float *p = m > 3 ? x : x + n; y[i] = p[i] + *p;"),
+        "float x[2 * n]",
+    ),
+    "one of two in the thread": loop(
+        "float t[2] = {3, 4}, u[2] = {5, 6}; float *p = i & 1 ? t : u; p[1] += x[i]; *p = 7; p[0]++;"
+        " y[i] = p[1] + t[0];"
+    ),
+    "by what changes": loop(
+        "int c = x[i] > 4; float t[2] = {3, 4}, u[2] = {5, 6}; const float *p = c ? t : u + 1; c = 9; y[i] = *p + c;"
+    ),
+    "a table of rows": function(
+        loop(
+            "const float *rows[3] = {x + (i - 1) * m, x + i * m, x + (i + 1) * m}; float s = 0;"
+            " for (int r = 0; r < 3; r++) for (int k = 0; k < m; k++) s += (r + 1) * rows[r][k] + rows[2][0];"
+            " y[i] = s;",
+            "int i = 1; i < n - 1; i++",
+        ),
+        *PLANE,
+    ),
+    "a row of a table": loop(
+        "float t[2] = {3, 4}, u[2] = {5, 6}; float *both[] = {t, u}; float *one = both[i % 2]; one[1] = x[i];"
+        " y[i] = both[0][1] - both[1][1];"
+    ),
+    "null, or a place": optional(
+        loop(
+            "const float *b = bias ? bias + 1 : NULL; if (b) y[i] += b[i]; else y[i] = 3;", "int i = 0; i < n - 1; i++"
+        )
+    ),
+}
+
 FORMS = {
-    name: one if isinstance(one, Construct) else Construct(function(one))
+    name: one if isinstance(one, Construct) else Construct(one if "void NAME" in one else function(one))
     for table in (OPTIONAL, SCRATCH, SWITCHES, SMALL)
     for name, one in table.items()
+}
+FORMS |= {
+    name: Construct(
+        one if "void NAME" in one else function(one), sizes=("2 * n * m", "n * m"), points=((13, 6, 4), (5, 9, 8))
+    )
+    if isinstance(one, str)
+    else one
+    for name, one in (WALKING | CHOSEN).items()
 }

@@ -64,6 +64,41 @@ def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
                 pass
 
 
+def counter(
+    loop: syntax.ForStatement,
+) -> tuple[str, syntax.Expression, syntax.Expression, syntax.Expression] | None:
+    """Return the variable of a loop that counts up, its start, what is behind its end, and its step."""
+    match loop.init:
+        case syntax.Declaration(declarators=(syntax.Declarator(name=name, value=start),)) if start is not None:
+            pass
+        case syntax.Assignment(op="=", target=syntax.Name(name=name), value=start):
+            pass
+        case _:
+            return None
+    match loop.condition:
+        case syntax.Infix(op="<", left=syntax.Name(name=tested), right=end):
+            pass
+        case syntax.Infix(op="<=", left=syntax.Name(name=tested), right=end):
+            end = syntax.Infix("+", end, syntax.Constant("1", end.span), end.span)
+        case _:
+            return None
+    one = syntax.Constant("1", loop.head)
+    steps = loop.step.items if isinstance(loop.step, syntax.Comma) else (loop.step,)
+    own = [part for part in steps if part is not None and name in syntax.names_in(part)]
+    if len(own) != 1:
+        return None
+    match own[0]:
+        case syntax.Postfix(op="++", operand=syntax.Name(name=stepped)):
+            step: syntax.Expression = one
+        case syntax.Prefix(op="++", operand=syntax.Name(name=stepped)):
+            step = one
+        case syntax.Assignment(op="+=", target=syntax.Name(name=stepped), value=step):
+            pass
+        case _:
+            return None
+    return (name, start, end, step) if name == tested == stepped else None
+
+
 def fresh(text: str, taken: Collection[str]) -> str:
     """Return a name that is not taken: the text, or the text with a number behind it."""
     found, number = text, 2

@@ -14,6 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
+from metafork.frontend.nests.shape import counter
 from metafork.frontend.text import syntax
 from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.jumps import own_jumps
@@ -179,9 +180,9 @@ class Walk:
             () if init is None else syntax.direct_expressions(init) if isinstance(init, syntax.Declaration) else (init,)
         )
         written = self._evaluated(first, written, values)
-        counted = _counter(loop)
+        counted = counter(loop)
         jumps = own_jumps(loop.body)
-        if counted is None or counted[0] in self._changed(loop.body):
+        if counted is None or isinstance(loop.step, syntax.Comma) or counted[0] in self._changed(loop.body):
             written = written.without(self._changed(loop))
             inside = self.statement(loop.body, written, values)
             rest = [part for part in (loop.condition, loop.step) if part is not None]
@@ -407,37 +408,6 @@ def _computed(op: str, first: int, second: int) -> Index:
             )
         case _:
             return ""
-
-
-def _counter(
-    loop: syntax.ForStatement,
-) -> tuple[str, syntax.Expression, syntax.Expression, syntax.Expression] | None:
-    """Return the variable of a loop that counts up, its start, what is behind its end, and its step."""
-    match loop.init:
-        case syntax.Declaration(declarators=(syntax.Declarator(name=name, value=start),)) if start is not None:
-            pass
-        case syntax.Assignment(op="=", target=syntax.Name(name=name), value=start):
-            pass
-        case _:
-            return None
-    match loop.condition:
-        case syntax.Infix(op="<", left=syntax.Name(name=tested), right=end):
-            pass
-        case syntax.Infix(op="<=", left=syntax.Name(name=tested), right=end):
-            end = syntax.Infix("+", end, syntax.Constant("1", end.span), end.span)
-        case _:
-            return None
-    one = syntax.Constant("1", loop.head)
-    match loop.step:
-        case syntax.Postfix(op="++", operand=syntax.Name(name=stepped)):
-            step: syntax.Expression = one
-        case syntax.Prefix(op="++", operand=syntax.Name(name=stepped)):
-            step = one
-        case syntax.Assignment(op="+=", target=syntax.Name(name=stepped), value=step):
-            pass
-        case _:
-            return None
-    return (name, start, end, step) if name == tested == stepped else None
 
 
 def _indices(expression: syntax.Expression) -> tuple[syntax.Expression, ...]:

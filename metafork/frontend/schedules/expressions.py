@@ -151,9 +151,7 @@ class ExpressionBuilder:
 
     def _compared(self, op: str, value: syntax.Expression, null: syntax.Expression, span: Span) -> ir.Expr:
         """Return whether something is 0, or not: of a number or a pointer."""
-        built = self.condition(value)
-        zero = ir.IntConst(0, span=null.span) if isinstance(value, syntax.Name) and self._pointer(value.name) else None
-        return ir.binary(op, built, self.build(null) if zero is None else zero, span)
+        return ir.binary(op, self.condition(value), ir.IntConst(0, span=null.span), span)
 
     def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
         """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
@@ -174,6 +172,12 @@ class ExpressionBuilder:
                 return self.condition(expected)
             case syntax.Prefix(op="!", operand=syntax.Prefix(op="!", operand=inner)):
                 return self.condition(inner)
+            case syntax.Ternary(condition=test, then=then, otherwise=other, span=span) if self._is_place(then):
+                if _is_null(other):  # a place in an array is not null
+                    return self.condition(test)
+                return self.choice(test, lambda: self.condition(then), lambda: self.condition(other), span)
+            case syntax.Infix(op="+", span=span) if self._is_place(expression):
+                return ir.IntConst(1, span=span)
             case syntax.Invocation(callee=syntax.Name(name=name), arguments=(argument,), span=span) if self._classifies(
                 name
             ):
@@ -197,6 +201,15 @@ class ExpressionBuilder:
                 related = ((declared, "declared here"),)
                 raise self._reporter.refuse("MF0201", span, message, reason=reason, way_out=way_out, related=related)
         return self.build(expression)
+
+    def _is_place(self, expression: syntax.Expression) -> bool:
+        """Say whether an expression is a pointer into an array: ``a + i``, ``a[i] + k`` of two dimensions."""
+        indices = 0
+        while isinstance(expression, syntax.Infix | syntax.Subscript):
+            indices += isinstance(expression, syntax.Subscript)
+            expression = expression.base if isinstance(expression, syntax.Subscript) else expression.left
+        symbol = self._resolve(expression.name) if isinstance(expression, syntax.Name) else None
+        return isinstance(symbol, ArraySymbol) and indices < len(symbol.extents) and not symbol.array.scalar
 
     def _pointer(self, name: str) -> Span | None:
         """Return where a pointer is declared, ``None`` for any other name."""

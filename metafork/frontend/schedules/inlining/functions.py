@@ -150,7 +150,7 @@ class Functions:
         parameters = self._parameters(text)
         given = {one.name: declared(one, self._scope.typedefs, 0) for one in parameters}
         block = structure.statements(body_span, inside=True)
-        found = with_places(block, {**self._scope.variables, **given}, self._scope.typedefs)
+        found = with_places(block, {**self._scope.variables, **given}, self._scope.typedefs, parameters)
         assert isinstance(found, syntax.Block)
         return FileFunction(name, span, parameters, returns, found)
 
