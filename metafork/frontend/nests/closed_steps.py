@@ -24,18 +24,30 @@ from metafork.ir.messages.source import Span
 Change = Callable[[syntax.Expression], syntax.Expression]
 
 
-def with_closed_steps(statement: syntax.Statement, name: str) -> syntax.Statement:
-    """Return a statement in which an offset, a variable of 64 bits, is stepped behind counted loops, not in them."""
+def with_closed_steps(statement: syntax.Statement, name: str, read_later: bool = False) -> syntax.Statement:
+    """Return a statement in which an offset, a variable of 64 bits, is stepped behind counted loops, not in them.
+
+    ``read_later`` says whether somebody behind the statement may read it.
+    """
     if isinstance(statement, syntax.Block):
-        return replace(statement, items=tuple(one for item in statement.items for one in _each(item, name)))
-    statement = with_statements(statement, lambda one: with_closed_steps(one, name))
+        items: list[syntax.Statement] = []
+        for item in reversed(statement.items):
+            items = [*_each(item, name, read_later), *items]
+            read_later = read_later or _mentions(item, name)
+        return replace(statement, items=tuple(items))
+    again = isinstance(statement, syntax.ForStatement | syntax.WhileStatement) and _mentions(statement, name)
+    statement = with_statements(statement, lambda one: with_closed_steps(one, name, read_later or again))
     found = _closed(statement, name) if isinstance(statement, syntax.ForStatement) else None
-    return statement if found is None else syntax.Block(found, statement.span)
+    return statement if found is None else syntax.Block(found[: 1 + read_later], statement.span)
 
 
-def _each(item: syntax.Statement, name: str) -> tuple[syntax.Statement, ...]:
+def _mentions(statement: syntax.Statement, name: str) -> bool:
+    return any(isinstance(one, syntax.Name) and one.name == name for one in syntax.expressions_in(statement))
+
+
+def _each(item: syntax.Statement, name: str, read_later: bool) -> tuple[syntax.Statement, ...]:
     """Return what an item of a block becomes: of a loop, the loop and the step behind it."""
-    found = with_closed_steps(item, name)
+    found = with_closed_steps(item, name, read_later)
     if isinstance(item, syntax.ForStatement) and isinstance(found, syntax.Block):
         return found.items
     return (found,)

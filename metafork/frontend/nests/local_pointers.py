@@ -301,8 +301,10 @@ def _with_effects(statement: syntax.Statement) -> syntax.Statement:
     match statement:
         case syntax.ExpressionStatement(expression=expression):
             return replace(statement, expression=_effect(expression))
-        case syntax.ForStatement(step=step) if step is not None:
-            statement = replace(statement, step=_effect(step))
+        case syntax.ForStatement(init=init, step=step):
+            if init is not None and not isinstance(init, syntax.Declaration):
+                init = _effect(init)
+            statement = replace(statement, init=init, step=None if step is None else _effect(step))
         case _:
             pass
     return with_statements(statement, _with_effects)

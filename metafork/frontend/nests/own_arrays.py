@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
-from metafork.frontend.nests.written_elements import Find, NotKnownError, Number, OwnArray, Walk, Written
+from metafork.frontend.nests.written import Written
+from metafork.frontend.nests.written_elements import Find, NotKnownError, Number, OwnArray, Walk
 from metafork.frontend.text import syntax
 from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.nests.shape import counter
+from metafork.frontend.nests.written import Index, Path, Range, Written, values_of, with_number
 from metafork.frontend.text import syntax
 from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.jumps import own_jumps
@@ -54,47 +55,6 @@ class NotKnownError(Exception):
     """An element may be read that this iteration has not written, or something is done that is not understood."""
 
 
-Index = int | str
-"""A number, or the text of what is one as long as the variables in it keep their values."""
-
-Path = tuple[Index, ...]
-
-
-class _Range(Struct, frozen=True):
-    """The elements ``w[path]...`` with the last index from ``first`` to ``behind``."""
-
-    path: Path
-    first: Index
-    behind: Index
-
-
-class Written(Struct, frozen=True):
-    """Elements that surely are written, and ranges of them; ``whole`` where it is all of them."""
-
-    elements: frozenset[Path] = frozenset()
-    ranges: frozenset[_Range] = frozenset()
-    whole: bool = False
-
-    def both(self, other: Written) -> Written:
-        """Return what is written on two ways."""
-        if self.whole or other.whole:
-            return other if self.whole else self
-        return Written(self.elements & other.elements, self.ranges & other.ranges)
-
-    def without(self, names: set[str]) -> Written:
-        """Return what is known once variables have other values."""
-
-        def kept(*indices: Index) -> bool:
-            return not any(isinstance(one, str) and names & set(one.split()) for one in indices)
-
-        elements = frozenset(one for one in self.elements if kept(*one))
-        return replace(
-            self,
-            elements=elements,
-            ranges=frozenset(one for one in self.ranges if kept(*one.path, one.first, one.behind)),
-        )
-
-
 class Walk:
     """Walks through the code of a thread; ``hidden`` are names that the schedule declares.
 
@@ -128,8 +88,7 @@ class Walk:
             case syntax.Declaration(declarators=declarators):
                 if any(one.name in (self._name, *values, *self._loops) for one in declarators):
                     raise NotKnownError  # it hides the one that is meant
-                written = written.without({one.name for one in declarators})
-                return self._evaluated(syntax.direct_expressions(statement), written, values)
+                return self._declared(declarators, written, values)
             case syntax.ExpressionStatement(expression=expression):
                 return self._evaluated((expression,), written, values)
             case syntax.IfStatement(condition=condition, then=then, otherwise=otherwise):
@@ -152,6 +111,16 @@ class Walk:
                     raise NotKnownError
                 return written
 
+    def _declared(
+        self, declarators: tuple[syntax.Declarator, ...], written: Written, values: Mapping[str, int]
+    ) -> Written:
+        for one in declarators:
+            held = syntax.direct_expressions(syntax.Declaration((one,), one.span))
+            written = self._evaluated(held, written.without({one.name}), values)
+            if one.value is not None and not one.type.extents and not one.type.pointers:
+                written = with_number(written, one.name, self._index(one.value, values_of(written, values)))
+        return written
+
     def _branch(
         self,
         condition: syntax.Expression,
@@ -161,7 +130,7 @@ class Walk:
         values: Mapping[str, int],
     ) -> Written:
         written = self._evaluated((condition,), written, values)
-        known = self._index(condition, values)
+        known = self._index(condition, values_of(written, values))
         if isinstance(known, int):
             taken = then if known else otherwise
             return written if taken is None else self.statement(taken, written, values)
@@ -176,10 +145,10 @@ class Walk:
 
     def _for(self, loop: syntax.ForStatement, written: Written, values: Mapping[str, int]) -> Written:
         init = loop.init
-        first = (
-            () if init is None else syntax.direct_expressions(init) if isinstance(init, syntax.Declaration) else (init,)
-        )
-        written = self._evaluated(first, written, values)
+        if isinstance(init, syntax.Declaration):
+            written = self._declared(init.declarators, written, values)
+        elif init is not None:
+            written = self._evaluated((init,), written, values)
         counted = counter(loop)
         jumps = own_jumps(loop.body)
         if counted is None or isinstance(loop.step, syntax.Comma) or counted[0] in self._changed(loop.body):
@@ -189,7 +158,8 @@ class Walk:
             self._evaluated(rest, written if jumps else inside, values)
             return written
         variable, start, end, step = counted
-        low, high, by = (self._index(one, values) for one in (start, end, step))
+        low, high, by = (self._index(one, values_of(written, values)) for one in (start, end, step))
+        written = written.without({variable} if not jumps else self._changed(loop))
         if isinstance(low, int) and isinstance(high, int) and isinstance(by, int) and by:
             for value in range(low, high, by):
                 behind = self.statement(loop.body, written, {**values, variable: value})
@@ -206,7 +176,7 @@ class Walk:
         if jumps or by != 1 or _spoken(low, high) & self._changed(loop.body):
             return written
         gained = (one for one in behind.elements if one and one[-1] == variable)
-        ranges = {_Range(one[:-1], low, high) for one in gained if not any(variable == part for part in one[:-1])}
+        ranges = {Range(one[:-1], low, high) for one in gained if not any(variable == part for part in one[:-1])}
         found = replace(written, ranges=written.ranges | ranges)
         return found.without({variable})
 
@@ -226,24 +196,47 @@ class Walk:
                 targets.append(value.target)
                 value = value.value
             plain = targets and isinstance(expression, syntax.Assignment) and expression.op == "="
+            here = values_of(written, values)
             if not plain:
                 written = self._read(expression, written, values)
             else:
                 written = self._read(value, written, values)
                 for target in targets:
-                    path = self._path(target, values)
+                    path = self._path(target, here)
                     if path is None:
                         written = self._read(target, written, values)
                         continue
                     for index in _indices(target):
                         written = self._read(index, written, values)
                     written = self._with(written, path)
-            written = written.without(changed([expression]))
+            written = self._stepped(expression, written, values)
         return written
+
+    def _stepped(self, expression: syntax.Expression, written: Written, values: Mapping[str, int]) -> Written:
+        """Return what is known once an expression has changed variables: those that it steps or sets to numbers."""
+        known = values_of(written, values)
+        found = written.without(changed([expression]))
+        match expression:
+            case syntax.Assignment(op="=", target=syntax.Name(name=name), value=value):
+                return with_number(found, name, self._index(value, known))
+            case syntax.Assignment(op="+=" | "-=" as op, target=syntax.Name(name=name), value=value):
+                first, second = known.get(name, ""), self._index(value, known)
+                both = isinstance(first, int) and isinstance(second, int)
+                return with_number(found, name, _computed(op[0], int(first), int(second)) if both else "")
+            case _:
+                pass
+        parts = list(syntax.walk(expression))
+        for part in parts:
+            if isinstance(part, syntax.Postfix | syntax.Prefix) and part.op in ("++", "--"):
+                name = part.operand.name if isinstance(part.operand, syntax.Name) else ""
+                named = sum(isinstance(one, syntax.Name) and one.name == name for one in parts)
+                if name in known and named == 1 and not _may_skip(expression):
+                    found = with_number(found, name, known[name] + (1 if part.op == "++" else -1))
+        return found
 
     def _read(self, expression: syntax.Expression, written: Written, values: Mapping[str, int]) -> Written:
         """Look at all reads in an expression; calls may write the array that they get."""
-        path = self._path(expression, values)
+        path = self._path(expression, values_of(written, values))
         if path is not None:
             if not self._has(written, path):
                 raise NotKnownError
@@ -296,12 +289,12 @@ class Walk:
         numbers: dict[str, int] = {}
         inner = ""
         for parameter, argument in zip(function.parameters, arguments, strict=True):
-            value = self._index(argument, values)
+            value = self._index(argument, values_of(written, values))
             if argument is given[0]:
                 inner = parameter.name
             elif isinstance(value, int) and parameter.name not in self._changed(function.body):
                 numbers[parameter.name] = value
-        own = replace(written, elements=_numbered(written.elements), ranges=frozenset())
+        own = replace(written, elements=_numbered(written.elements), ranges=frozenset(), numbers=frozenset())
         outer, self._name = self._name, inner
         loops, self._loops = self._loops, {}
         self._calls += 1
@@ -369,6 +362,10 @@ class Walk:
                 return values[name]
             case syntax.Name(name=name) if name in self._loops:
                 return name
+            case syntax.Postfix(operand=syntax.Name(name=name)) if name in values:
+                return values[name]
+            case syntax.Prefix(op="++" | "--" as op, operand=syntax.Name(name=name)) if name in values:
+                return values[name] + (1 if op == "++" else -1)
             case syntax.Infix(op=op, left=left, right=right):
                 first, second = self._index(left, values), self._index(right, values)
                 if isinstance(first, int) and isinstance(second, int):
@@ -384,6 +381,14 @@ class Walk:
 
     def _changed(self, statement: syntax.Statement) -> set[str]:
         return changed(part for one in syntax.walk_statements(statement) for part in syntax.direct_expressions(one))
+
+
+def _may_skip(expression: syntax.Expression) -> bool:
+    """Say whether a part of an expression may be left out."""
+    return any(
+        isinstance(one, syntax.Ternary) or (isinstance(one, syntax.Infix) and one.op in ("&&", "||"))
+        for one in syntax.walk(expression)
+    )
 
 
 def _is_size_of(size: syntax.Expression, name: str) -> bool:

@@ -52,8 +52,11 @@ SAME = {
     ),
     "one that steps": (
         "float *r = flat + i * m; for (int k = 0; k < m; k++) *r++ = k;",
-        "long r_at = i * m; for (int k = 0; k < m; k++) { flat[r_at + (long)(k - 0) * 1] = k; }"
-        " r_at += (long)(m > 0 ? m - 0 : 0) * 1;",
+        "long r_at = i * m; for (int k = 0; k < m; k++) { flat[r_at + (long)(k - 0) * 1] = k; }",
+    ),
+    "one that goes on": (
+        "float *r = x; for (int k = 0; k < m; k++) r += 2; *r = 1;",
+        "long r_at = 0; for (int k = 0; k < m; k++) ; r_at += (long)(m > 0 ? m - 0 : 0) * 2; x[r_at] = 1;",
     ),
     "one that is set": (
         "float *r = x + i; if (i > 2) r = x; *r = 1;",
