@@ -79,6 +79,7 @@ SCRATCH = {
     + loop(
         "int k; for (k = 0; k <= m2; k++) w[k] = x[i] * k; float s = 0; for (k = 1; k <= m2; k++) s -= w[k]; y[i] = s;"
     ),
+    "read in braces": "float w[2];" + loop("w[0] = x[i]; w[1] = 2; float t[2] = {w[1], w[0] + 1}; y[i] = t[0] - t[1];"),
     "on both ways": "float w[2];"
     + loop("if (x[i] > 3) { w[0] = 1; w[1] = 2; } else { w[1] = 3; w[0] = x[i]; } y[i] = w[(int)x[i] & 1];"),
     "counted in whole": "int bin[5];"

@@ -115,7 +115,8 @@ class Walk:
         self, declarators: tuple[syntax.Declarator, ...], written: Written, values: Mapping[str, int]
     ) -> Written:
         for one in declarators:
-            held = syntax.direct_expressions(syntax.Declaration((one,), one.span))
+            plain = one if one.braces is None else replace(one, value=None)  # the values in braces stand for it
+            held = syntax.direct_expressions(syntax.Declaration((plain,), one.span))
             written = self._evaluated(held, written.without({one.name}), values)
             if one.value is not None and not one.type.extents and not one.type.pointers:
                 written = with_number(written, one.name, self._index(one.value, values_of(written, values)))
