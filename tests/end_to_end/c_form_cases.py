@@ -159,6 +159,19 @@ SMALL = {
         + function(loop("y[i] = dot_NAME(x + 3 * i, (float[3]){1, i, x[i]});"), "float x[3 * n]"),
         sizes=("3 * n", "n"),
     ),
+    "names of array types": Construct(
+        "typedef float pair_NAME[2];\n"
+        + function(
+            "pair_NAME d;"
+            + loop(
+                "pair_NAME w = {x[i][1], x[i][0]}; for (int k = 0; k < 2; k++) d[k] = w[k] * 2;"
+                " y[i][0] += d[0] - w[1]; (*(y + i))[1] = d[1];"
+            ),
+            "const pair_NAME *x",
+            "pair_NAME y[n]",
+        ),
+        sizes=("2 * n", "2 * n"),
+    ),
     "assertions": "assert(n > 0);" + loop("assert(i < n && x[i] >= 0); assert(m); y[i] = x[i];"),
     "what is likely": loop(
         "if (__builtin_expect(!!(x[i] > 5), 1)) y[i] = x[i]; else if (__builtin_expect(i > 7, 0)) y[i] = 2;"

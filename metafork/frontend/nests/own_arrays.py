@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from metafork.frontend.host.host import HostFunction
-from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.host.variables import Site, Variable, spelled_out
 from metafork.frontend.nests.written import Written
 from metafork.frontend.nests.written_elements import Find, NotKnownError, Number, OwnArray, Walk
 from metafork.frontend.text import syntax
@@ -35,7 +35,8 @@ def with_own_arrays(
 ) -> syntax.ScheduleStatement:
     """Return a schedule in which the arrays of the function that are its own are declared."""
     named = {one.name for one in (*syntax.results_of(schedule), *(schedule.cache or ()))}
-    for declarator in syntax.declarators_in(host.body):
+    for declared in syntax.declarators_in(host.body):
+        declarator = replace(declared, type=spelled_out(declared.type, host.typedefs))
         variable = site.visible.get(declarator.name)
         if variable is None or variable.span != declarator.name_span or not _may_be_own(host, variable, declarator):
             continue

@@ -13,7 +13,7 @@ from math import prod
 from msgspec.structs import replace
 
 from metafork.frontend.host.known_names import OF_HEADERS
-from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES
+from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES, spelled_out
 from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
 from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.structure_parts import (
@@ -293,6 +293,10 @@ class ExpressionBuilder:
                 raise self._reporter.advise("MF0216", type_.span, advice)
             raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
         return found
+
+    def spelled_out(self, type_: syntax.TypeName) -> syntax.TypeName:
+        """Return a type in which the name of an array type is written out."""
+        return spelled_out(type_, self._typedefs)
 
     def require_integers(self, op: str, operands: tuple[ir.Expr, ...], span: Span) -> None:
         """Refuse floating operands of an operator that C defines on integers only."""

@@ -353,6 +353,7 @@ class StatementBuilder:
                 raise self._reporter.advise("MF0206", value.callee.span, advice)
 
     def _declarator(self, declarator: syntax.Declarator, level: Level) -> tuple[ir.Stmt, ...]:
+        declarator = replace(declarator, type=self.expressions.spelled_out(declarator.type))
         type_, name, span = declarator.type, declarator.name, declarator.span
         if "typedef" in type_.storage:
             raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")

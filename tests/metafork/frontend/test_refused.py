@@ -122,9 +122,9 @@ CASES = {
         "MF0216",
         "#ifdef _A\ntypedef double real;\n#else\ntypedef float real;\n#endif\n" + thread("real «c = 1»; a[i] = c;"),
     ),
-    "type that is an array": (
-        "MF0315",
-        "typedef float mat4[4][4];\n" + thread("a[i] = «c»[0][1];").replace("float a[n]", "mat4 c, float a[n]"),
+    "element of a type that is an array": (
+        "MF0302",
+        "typedef float mat4[4][4];\n" + thread("a[i] = «c[0]»;").replace("float a[n]", "mat4 c, float a[n]"),
     ),
     "structure that a function returns as a number": (
         "MF0205",
@@ -567,7 +567,6 @@ def test_messages_about_types_say_what_they_are():
     for name, said in (
         ("type declared under a condition", "`c` has type `real`, which is declared under a condition"),
         ("pointer to a type declared under a condition", "`c` has type `real`, which is declared under a condition"),
-        ("type that is an array", "write them out, `float c[4][4]`."),
     ):
         codes, marked = CASES[name]
         (found,) = assert_refused(marked, codes)
