@@ -31,6 +31,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
+from metafork.ir.names import fresh
 from metafork.ir.rewriting import substitute
 from metafork.ir.rewriting import variables as variables_in
 from metafork.ir.translation_unit import Function, FunctionParameter
@@ -163,6 +164,8 @@ class Signatures(Struct, frozen=True):
                 written = self.source.text[piece[0].span.start : piece[-1].span.end]
                 one = replace(one, parts=tuple(part for _, part in own.values()), text=written)
             parameters.append(one)
+        spoken = named_members(body, members)
+        parameters = [_with_given(one, variables, spoken, taken) for one in parameters]
         for variable in variables.values():
             variable.scope = {**visible, **variables}
         return tuple(parameters), variables, members
@@ -208,6 +211,25 @@ class Signatures(Struct, frozen=True):
     def _text(self, tokens: Sequence[Token]) -> str:
         joined = " ".join(self._plain(token) for token in tokens)
         return re.sub(r" ?\[ ?", "[", joined).replace(" ]", "]") or "int"
+
+
+def _with_given(
+    parameter: FunctionParameter, variables: dict[str, Variable], body: Sequence[Token], taken: set[str]
+) -> FunctionParameter:
+    """Return a parameter with the integer that says whether it is a null pointer, where a function may ask for that.
+
+    The integer is one of the ``variables`` then; its name is ``taken``.
+    """
+    parts = tuple(_with_given(one, variables, body, taken) for one in parameter.parts)
+    pointer = variables.get(parameter.name)
+    alone = any(one.text == parameter.name and after.text not in ("[", "->") for one, after in pairwise(body))
+    if pointer is None or not alone or parts or (pointer.pointed is None and pointer.element is None):
+        return replace(parameter, parts=parts)
+    name = fresh(f"has_{parameter.name}", taken)
+    given = Variable(name, pointer.span, 0, ScalarType.INT, is_parameter=True)
+    pointer.given = variables[name] = given
+    asked = FunctionParameter(name, f"int {name}", given.type, member=f"({parameter.name} != 0)")
+    return replace(parameter, given=asked)
 
 
 def _with_templates(tokens: Sequence[Token], pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -68,7 +68,7 @@ from metafork.frontend.text.tokens import (
     tokenize,
 )
 from metafork.frontend.text.unclosed_braces import refuse_unclosed
-from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS
+from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS, SIZED_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
@@ -239,6 +239,8 @@ class UnitParser:
             given = [definition_of(one) for one in self._source.definitions]
             if "__builtin_" in self._source.text:
                 given += [definition_of(one) for one in BUILTIN_CONSTANTS]
+            if re.search(r"INT(8|16|32|64|MAX)_C\b", self._source.text):
+                given += [definition_of(one) for one in SIZED_CONSTANTS]
             tokens = tokenize(self._source.text, self._lines)
             preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
         except UnterminatedCommentError as error:
@@ -316,8 +318,23 @@ class UnitParser:
             )
         )
         self._add_schedules(preprocessed, host, sites, name)
-        function = self._functions[-1]
+        function = self._asked(self._functions[-1])
         self._functions[-1] = replace(function, globals=tuple(self._globals(function, visible)))
+
+    def _asked(self, function: Function) -> Function:
+        """Return a function with what its schedules, and the extents of pointers, ask of pointers, and no more."""
+        programs = [one.program for one in self._schedules if one.function == function.name]
+        named = {one.name for each in programs for one in each.parameters}
+        named |= {one.name for each in programs for one in each.values}
+        arrays = [one.array for one in function.values if one.array is not None]
+        named = named.union(*(variables_in(extent) for array in arrays for extent in array.extents))
+
+        def asked(parameter: FunctionParameter) -> FunctionParameter:
+            given = parameter.given
+            kept = given if given is not None and given.name in named else None
+            return replace(parameter, parts=tuple(map(asked, parameter.parts)), given=kept)
+
+        return replace(function, parameters=tuple(map(asked, function.parameters)))
 
     def _globals(self, function: Function, visible: Mapping[str, Variable]) -> Iterator[FunctionParameter]:
         """Yield the variables of the file that the sizes of a function depend on."""
@@ -471,7 +488,7 @@ class UnitParser:
             return given if given or text is None else read_extent(text, pointer.span, self._grammar)
 
         return [
-            at_schedule(host, site, said, partial(follows, number=number), self._reporter)
+            at_schedule(host, site, said, partial(follows, number=number), self._words, self._reporter)
             for number, site in enumerate(host.sites)
         ]
 
@@ -511,7 +528,11 @@ class UnitParser:
             first = Schedule(
                 number, function, span, program, *doubts, promises, contraction, stated_order=order, hidden=not written
             )
-            first = replace(first, static_words=words, directives=directives and (directives.rest, directives.span))
+            named = {one.name for one in program.parameters} | {one.name for one in program.values}
+            pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
+            asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
+            given = directives and (directives.rest, directives.span)
+            first = replace(first, static_words=words, asked=asked, directives=given)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

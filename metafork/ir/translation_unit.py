@@ -27,6 +27,7 @@ class FunctionParameter(Struct, frozen=True):
     their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``).
 
     ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
+    Where schedules ask whether there is an array at all (``if (bias != NULL)``), ``given`` is the integer that says so.
     """
 
     name: str
@@ -42,6 +43,7 @@ class FunctionParameter(Struct, frozen=True):
     member: str = ""
     pointed: ScalarType | None = None
     columns: int = 0
+    given: FunctionParameter | None = None
 
 
 class HostIndex(Struct, frozen=True):
@@ -135,8 +137,12 @@ class Function(Struct, frozen=True):
 
     @property
     def values(self) -> tuple[FunctionParameter, ...]:
-        """The parameters, and the members of structures among them that are parameters to schedules."""
-        return tuple(one for parameter in self.parameters for one in (parameter, *parameter.parts))
+        """The parameters, the members of structures among them that are parameters to schedules, and what is asked.
+
+        What a schedule asks of a pointer, whether it is null, is an integer behind it.
+        """
+        own = (one for parameter in self.parameters for one in (parameter, *parameter.parts))
+        return tuple(each for one in own for each in (one, one.given) if each is not None)
 
 
 class Transfer(Struct, frozen=True):
@@ -186,6 +192,7 @@ class Schedule(Struct, frozen=True):
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
     nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a ``hidden`` one stands in a
     macro, which is used at ``span``.  ``static_words`` are the ``meta_static`` in front of it, which are no C.
+    ``asked`` are integers that say of pointers of the function whether they are not null when the schedule runs.
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
     they are applied, ``written`` is the program before.
     """
@@ -202,6 +209,7 @@ class Schedule(Struct, frozen=True):
     stated_order: StatedOrder | None = None
     hidden: bool = False
     static_words: Span | None = None
+    asked: tuple[tuple[str, str], ...] = ()
     directives: tuple[str, Span] | None = None
     written: Program | None = None
 

@@ -3,6 +3,7 @@
 from random import Random
 
 from comprehensive.verification import Options, Verification, verify
+from tests.random_programs.c_forms import FormGenerator
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.elements import ElementGenerator
 from tests.random_programs.everyday import EverydayGenerator
@@ -25,6 +26,7 @@ KINDS: dict[str, type[Generator]] = {
     "strips": StripGenerator,
     "elements": ElementGenerator,
     "everyday": EverydayGenerator,
+    "forms": FormGenerator,
 }
 
 
@@ -52,7 +54,8 @@ def check_text(
     The programs of the kind ``structures`` read arrays of structures, and warps move them through their registers;
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
     kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays; those of the
-    kind ``everyday`` have dead scalars, empty loops, structures in each other, unsigned numbers and pragmas in between.
+    kind ``everyday`` have dead scalars, empty loops, structures in each other, unsigned numbers and pragmas in between;
+    those of the kind ``forms`` have pointers that walk, ``switch``, arrays in front and what else people write.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK

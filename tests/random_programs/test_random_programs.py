@@ -114,6 +114,14 @@ def test_random_programs_with_what_programs_have_beside_their_work(first):
     assert_leaves_ran(found.rows)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(90000, 90024, 4))
+def test_random_programs_in_forms_of_c(first):
+    found = check(list(range(first, first + 4)), kind="forms")
+    assert [failure.text() for failure in found.failures] == []
+    assert_leaves_ran(found.rows)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 @pytest.mark.slow
 def test_programs_that_once_failed(seed):

@@ -162,6 +162,7 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
         f" metafork_touch((const void *){place}, 0, (long long)sizeof({place}), 1); {name} = {place}[0];"
         for name, place in results.items()
     )
+    lines += [f"const int {name} = {pointer} != 0;" for name, pointer in schedule.asked]
     lines.append(f"void *const {prefix}arrays[{max(len(signature.moved), 1)}] = {{{places}}};")
     arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
     run = f"metafork_run_{signature.name}({arguments})"

@@ -41,7 +41,7 @@ def member_test(member: FunctionParameter) -> str:
 def is_flattened(function: Function) -> bool:
     """Say whether a flat function is called in the place of a function."""
     given = function.static or function.globals or flat_returns(function) != function.returns
-    return bool(given) or any(one.parts for one in function.parameters)
+    return bool(given) or any(one.parts or one.given for one in function.parameters)
 
 
 def flat_returns(function: Function) -> str:
@@ -51,9 +51,12 @@ def flat_returns(function: Function) -> str:
 
 
 def flat_parameters(function: Function) -> tuple[FunctionParameter, ...]:
-    """Return what a flat function is given: members in the place of structures; variables of the file at the end."""
+    """Return what a flat function is given: members in the place of structures; variables of the file at the end.
+
+    In front of a pointer that may be null it is given whether it is.
+    """
     own = (one for parameter in function.parameters for one in parameter.parts or (parameter,))
-    return (*own, *function.globals)
+    return (*(each for one in own for each in (one.given, one) if each is not None), *function.globals)
 
 
 def flat_function(function: Function, prefix: str = "") -> str:
@@ -64,6 +67,7 @@ def flat_function(function: Function, prefix: str = "") -> str:
     returns = flat_returns(function)
     head = f"{returns} metafork_flat_{function.name}({', '.join(given) or 'void'})"
     whole = [f"{one.name} = {_GIVEN}{one.name};" for one in function.globals]
+    whole += [f"if (!{one.given.name}) {one.name} = 0;" for one in function.values if one.given is not None]
     whole += [_whole(one) for one in function.parameters if one.parts]
     call = f"{function.name}({', '.join(one.name for one in function.parameters)})"
     symbol = f"{prefix}{function.name}{FLAT_SUFFIX}"

@@ -12,7 +12,7 @@ from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
-from metafork.ir.program import Program
+from metafork.ir.program import Expr, Program
 
 MOST_ITERATIONS = 20_000
 """Values of the loops around one access that are played through, those included that its guards leave out."""
@@ -36,6 +36,8 @@ def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) 
     ``None`` where one has no known value, or premises do not hold of them.
     """
     values = dict(point)
+    if any(_fails(one, point) for one in program.assumptions):
+        return None
     if not facts.opaque:
         return values
     scalars = dict(point)
@@ -49,6 +51,13 @@ def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) 
     except (KeyError, NoValueError, ZeroDivisionError):
         return None
     return values if all(one.holds(values) for one in facts.constraints) else None
+
+
+def _fails(assumption: Expr, point: Mapping[str, int]) -> bool:
+    """Say whether an assertion does not hold at a point, be it one of polynomials or not (``s == 3 || s == 4``)."""
+    with suppress(NoValueError):
+        return not integer_value(assumption, point)
+    return False
 
 
 def certain(access: Reference) -> bool:

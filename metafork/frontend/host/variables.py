@@ -24,7 +24,8 @@ class Variable(Struct, eq=False):
     extent, leads to, single elements or ``rows`` of these extents.  An array of structures has an extent more, their
     members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
-    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.
+    ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
+    pointer whether it is not null.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Variable(Struct, eq=False):
     writes: list[Write] = field(default_factory=list)
     initial: syntax.Expression | None = None
     braces: syntax.Braces | None = None
+    given: Variable | None = None
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:
@@ -111,7 +113,7 @@ class Site(Struct, frozen=True):
 
 def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> Variable:
     """Return the variable that a declarator declares."""
-    type_ = _spelled_out(declarator.type, typedefs)
+    type_ = spelled_out(declarator.type, typedefs)
     name = declarator.name
     variable = Variable(name, declarator.name_span, since, const="const" in type_.qualifiers)
     variable.is_file = type_.words == ("FILE",)
@@ -165,8 +167,17 @@ def without_size(variable: Variable) -> None:
     )
 
 
-def _spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName:
-    """Return a type in which the name of a pointer type is written out; ``const`` is said of the pointer there."""
+def spelled_out(type_: syntax.TypeName, typedefs: TypeNames) -> syntax.TypeName:
+    """Return a type in which the name of a pointer or an array is written out; ``const`` is said of a pointer there."""
+    array = typedefs.arrays.get(type_.words[0]) if len(type_.words) == 1 and type_.structure is None else None
+    if array is not None and not type_.rows and not type_.function:
+        known = replace(type_, words=array.words, structure=array.structure)
+        inner = tuple(one for one in array.extents if one is not None)
+        if not type_.pointers:
+            return replace(known, extents=(*type_.extents, *array.extents))
+        if type_.pointers == 1 and not type_.extents and len(inner) == len(array.extents):
+            return replace(known, rows=inner, pointers=1 + len(inner))
+        return type_
     pointer = typedefs.pointers.get(type_.words[0]) if len(type_.words) == 1 and type_.structure is None else None
     if pointer is None:
         return type_
@@ -183,11 +194,6 @@ def _with_unknown_type(variable: Variable, named: syntax.TypeName, typedefs: Typ
     if type_ in typedefs.conditional:
         variable.message = f"`{variable.name}` has type `{type_}`, which is declared under a condition"
         variable.reason, variable.way_out = OF_CONDITIONAL_TYPES
-    elif (array := typedefs.arrays.get(type_)) is not None:
-        variable.message = f"`{variable.name}` has type `{type_}`, which is an array"
-        variable.reason = "the extents of an array stand where it is declared."
-        extents = "".join(f"[{_shown(one)}]" for one in array.extents)
-        variable.way_out = f"write them out, `{' '.join(array.words)} {variable.name}{extents}`."
     elif type_ not in typedefs:
         from metafork.frontend.text.other_languages.types import foreign_type  # most files have none
 

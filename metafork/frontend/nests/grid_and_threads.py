@@ -39,8 +39,9 @@ from metafork.frontend.nests.heads import (
     quotient,
     same,
 )
-from metafork.frontend.nests.shape import border, free_names, fresh, items_of, meta_loops, written
+from metafork.frontend.nests.shape import border, fresh, items_of, meta_loops, written
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType

@@ -2,178 +2,384 @@
 
 A pointer that is initialised with a place in an array, and never changed, is that place: ``row[k]`` is read as
 ``x[i * m + k]``, ``*row`` as ``x[i * m]``, ``body->mass`` as ``p[i].mass``.  What the place depends on keeps its value
-as long as the pointer lives; an offset that may not is kept in a scalar.  Other pointers stay, and are refused.
+as long as the pointer lives; an offset that may not is kept in a scalar.  So is the offset of a pointer that walks
+through one array, ``*p++``.  One of two places, ``c ? x : y``, is chosen where it is used, and so is one of a table of
+pointers.  Other pointers stay, and are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.host.variables import Variable, declared
-from metafork.frontend.nests.shape import free_names, fresh
+from metafork.frontend.nests.closed_steps import with_closed_steps
+from metafork.frontend.nests.heads import same
+from metafork.frontend.nests.places import (
+    Choice,
+    Fixed,
+    Place,
+    Pointer,
+    Scope,
+    Table,
+    Walking,
+    compared,
+    element_of,
+    place_of,
+    written_out,
+)
+from metafork.frontend.nests.shape import fresh
 from metafork.frontend.text import syntax
-from metafork.frontend.text.structures import StructureType, TypeNames
-from metafork.frontend.text.syntax_changes import with_expressions, with_operands, with_statements
+from metafork.frontend.text.free_names import free_names
+from metafork.frontend.text.structures import TypeNames
+from metafork.frontend.text.syntax_changes import with_expressions, with_statements
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.messages.source import Span
+
+MOST_POINTERS = 16
+"""Pointers in a table of which one is chosen by its number."""
 
 
-class _Place(Struct, frozen=True):
-    """``base + offset`` in an array; ``base`` is the array, or rows of it."""
+def with_places(
+    statement: syntax.Statement,
+    visible: Scope,
+    typedefs: TypeNames,
+    parameters: tuple[syntax.Declarator, ...] = (),
+) -> syntax.Statement:
+    """Return a statement in which local pointers to places in arrays that are ``visible`` are written out.
 
-    base: syntax.Expression
-    offset: syntax.Expression | None = None
-
-    def moved(self, op: str, by: syntax.Expression) -> _Place:
-        """Return the place that is ``by`` elements further, or less far."""
-        if self.offset is None and op == "+":
-            return replace(self, offset=by)
-        first = syntax.Constant("0", by.span) if self.offset is None else self.offset
-        return replace(self, offset=syntax.Infix(op, first, by, by.span))
-
-    def element(self, span: Span) -> syntax.Expression:
-        """Return the element at this place."""
-        index = syntax.Constant("0", span) if self.offset is None else self.offset
-        return syntax.Subscript(self.base, index, span)
-
-    def pointer(self, span: Span) -> syntax.Expression:
-        """Return a pointer to it."""
-        return self.base if self.offset is None else syntax.Infix("+", self.base, self.offset, span)
-
-
-def with_places(statement: syntax.Statement, visible: Mapping[str, Variable], typedefs: TypeNames) -> syntax.Statement:
-    """Return a statement in which local pointers to places in arrays that are ``visible`` are written out."""
-    if not any(declarator.type.pointers for declarator in syntax.declarators_in(statement)):
+    So are ``parameters`` of the function whose body it is, where they walk through what they are given.
+    """
+    walking = [one for one in parameters if (one.type.pointers or one.type.extents) and one.name in _changed(statement)]
+    if not walking and not any(declarator.type.pointers for declarator in syntax.declarators_in(statement)):
         return statement
     own = {one.name for one in syntax.declarators_in(statement)}
-    return _Rewriting(typedefs, free_names(statement) | visible.keys() | own).statement(statement, dict(visible))
+    rewriting = _Rewriting(typedefs, free_names(statement) | visible.keys() | own)
+    for parameter in walking:
+        statement = rewriting.parameter(parameter, statement)
+    return rewriting.finished(rewriting.statement(statement, dict(visible)))
 
 
 class _Rewriting:
     def __init__(self, typedefs: TypeNames, taken: set[str]) -> None:
         self._typedefs = typedefs
         self._taken = taken
+        self._bases: list[syntax.Expression] = []
 
     def statement(self, statement: syntax.Statement, scope: dict[str, Variable]) -> syntax.Statement:
         """Return a statement with its pointers written out; ``scope`` are the variables that are visible in front."""
+        if isinstance(statement, syntax.ForStatement) and isinstance(statement.init, syntax.Declaration):
+            scope = dict(scope)
+            kept, (rest,) = self._declaration(statement.init, [replace(statement, init=None)], scope)
+            assert isinstance(rest, syntax.ForStatement)
+            init = replace(statement.init, declarators=kept) if kept else None
+            return replace(rest, init=init, body=self.statement(rest.body, dict(scope)))
         if not isinstance(statement, syntax.Block):
-            if isinstance(statement, syntax.ForStatement) and isinstance(statement.init, syntax.Declaration):
-                scope = dict(scope)
-                self._enter(statement.init, scope)
             return with_statements(statement, lambda one: self.statement(one, dict(scope)))
         scope = dict(scope)
         found: list[syntax.Statement] = []
-        rest = list(statement.items)
-        while rest:
-            item = rest.pop(0)
+        rest_of = list(statement.items)
+        while rest_of:
+            item = rest_of.pop(0)
             if not isinstance(item, syntax.Declaration):
                 found.append(self.statement(item, scope))
                 continue
-            kept: list[syntax.Declarator] = []
-            left = list(item.declarators)
-            while left:
-                declarator = left.pop(0)
-                follows = syntax.Block((replace(item, declarators=tuple(left)), *rest), statement.span)
-                place = self._place_of(declarator, scope, follows)
-                if place is None:
-                    kept.append(declarator)
-                else:
-                    if place.offset is not None and not self._lasts(place.offset, follows):
-                        kept.append(self._scalar(declarator, place.offset))
-                        place = replace(place, offset=syntax.Name(kept[-1].name, declarator.span))
-                    first, *rest = (self._written_out(one, declarator.name, place) for one in follows.items)
-                    assert isinstance(first, syntax.Declaration)
-                    left = list(first.declarators)
-                for one in kept[-1:]:
-                    scope[one.name] = declared(one, self._typedefs, 0)
+            kept, rest_of = self._declaration(item, rest_of, scope)
             if kept or not item.declarators:
-                found.append(replace(item, declarators=tuple(kept)))
+                found.append(replace(item, declarators=kept))
         return replace(statement, items=tuple(found))
 
-    def _enter(self, declaration: syntax.Declaration, scope: dict[str, Variable]) -> None:
-        for declarator in declaration.declarators:
-            scope[declarator.name] = declared(declarator, self._typedefs, 0)
+    def _declaration(
+        self, item: syntax.Declaration, rest: list[syntax.Statement], scope: dict[str, Variable]
+    ) -> tuple[tuple[syntax.Declarator, ...], list[syntax.Statement]]:
+        """Return what is left of a declaration, and what follows it with its pointers written out."""
+        kept: list[syntax.Declarator] = []
+        left = list(item.declarators)
+        while left:
+            declarator = left.pop(0)
+            follows = syntax.Block((replace(item, declarators=tuple(left)), *rest), item.span)
+            pointer, scalars = self._pointer(declarator, scope, follows)
+            if pointer is None:
+                kept.append(declarator)
+                scope[declarator.name] = declared(declarator, self._typedefs, 0)
+                continue
+            for one in scalars:
+                kept.append(one)
+                scope[one.name] = declared(one, self._typedefs, 0)
+            first, *rest = (_with_pointer(one, pointer) for one in follows.items)
+            if isinstance(pointer, Walking):
+                rest = self._closed(rest, pointer)
+            elif isinstance(pointer, Fixed) and isinstance(pointer.place, Place):
+                self._bases.append(pointer.place.base)
+            assert isinstance(first, syntax.Declaration)
+            left = list(first.declarators)
+        return tuple(kept), rest
 
-    def _scalar(self, declarator: syntax.Declarator, offset: syntax.Expression) -> syntax.Declarator:
+    def _closed(self, rest: list[syntax.Statement], pointer: Walking) -> list[syntax.Statement]:
+        """Return what follows with the offset of a pointer in closed form in loops that count."""
+        effects = [_with_effects(one) for one in rest]
+        found = with_closed_steps(syntax.Block(tuple(effects), pointer.base.span), pointer.offset)
+        assert isinstance(found, syntax.Block)
+        return list(found.items)
+
+    def parameter(self, declarator: syntax.Declarator, body: syntax.Statement) -> syntax.Statement:
+        """Return the body of a function in which a pointer that it is given walks by an offset."""
+        name, type_ = declarator.name, declarator.type
+        assert isinstance(body, syntax.Block)
+        plain = type_.pointers + len(type_.extents) == 1 and not type_.rows and not type_.function
+        if not plain or _has_mention(body, name) or name in {one.name for one in syntax.declarators_in(body)}:
+            return body
+        given = _given_places(body, name)
+        base = syntax.Name(name, declarator.name_span)
+        itself = Variable(name, declarator.name_span, 0, pointed=ScalarType.INT)
+        places = [] if given is None else [place_of(value, {name: itself}) for value in given]
+        if given is None or any(one is None or not isinstance(one[0], Place) for one in places):
+            return body
+        kept = self._scalar(declarator, "at", syntax.Constant("0", declarator.span))
+        walking = Walking(name, base, kept.name)
+        self._bases.append(base)
+        items = self._closed([_with_pointer(one, walking) for one in body.items], walking)
+        return replace(body, items=(syntax.Declaration((kept,), declarator.span), *items))
+
+    def finished(self, statement: syntax.Statement) -> syntax.Statement:
+        """Return a statement in which pointers are compared by offsets, and assignments to a choice are branches."""
+        if self._bases:
+            statement = with_expressions(statement, lambda one: compared(one, self._bases))
+        if isinstance(statement, syntax.ExpressionStatement) and not statement.atomic:
+            return _branched(statement, statement.expression)
+        return with_statements(statement, self.finished)
+
+    # --- which pointers ---------------------------------------------------------------------------------------
+
+    def _pointer(
+        self, declarator: syntax.Declarator, scope: Scope, rest: syntax.Block
+    ) -> tuple[Pointer | None, list[syntax.Declarator]]:
+        """Return a pointer that can be written out, and scalars to be declared in its place."""
+        type_ = declarator.type
+        plain = type_.pointers == 1 and not (type_.rows or type_.function or type_.storage)
+        if not plain or "volatile" in type_.qualifiers or _has_mention(rest, declarator.name):
+            return None, []
+        if type_.extents:
+            return self._table(declarator, scope, rest), []
+        if declarator.name in _changed(rest) or declarator.value is None:
+            return self._walking(declarator, scope, rest)
+        place = self._led(declarator, declarator.value, scope, rest)
+        match place:
+            case None:
+                return None, []
+            case Place(offset=offset) if offset is not None and not _lasts(offset, rest):
+                kept = self._scalar(declarator, "first", offset)
+                return Fixed(declarator.name, replace(place, offset=syntax.Name(kept.name, declarator.span))), [kept]
+            case Choice(condition=condition) if not _lasts(condition, rest):
+                one, zero = (syntax.Constant(text, condition.span) for text in "10")
+                kept = self._scalar(declarator, "is_first", syntax.Ternary(condition, one, zero, condition.span))
+                return Fixed(declarator.name, replace(place, condition=syntax.Name(kept.name, condition.span))), [kept]
+            case _:
+                return Fixed(declarator.name, place), []
+
+    def _scalar(self, declarator: syntax.Declarator, suffix: str, value: syntax.Expression | None) -> syntax.Declarator:
         """Return the declaration of a scalar for the offset of a pointer."""
-        name = fresh(f"{declarator.name}_first", self._taken)
+        name = fresh(f"{declarator.name}_{suffix}", self._taken)
         self._taken.add(name)
         type_ = syntax.TypeName(("long",), frozenset(), frozenset(), (), 0, False, declarator.type.span)
-        return replace(declarator, name=name, type=type_, value=offset)
+        return replace(declarator, name=name, type=type_, value=value)
 
-    # --- places -----------------------------------------------------------------------------------------------
-
-    def _place_of(
-        self, declarator: syntax.Declarator, scope: Mapping[str, Variable], rest: syntax.Block
-    ) -> _Place | None:
-        """Return the place that a pointer leads to as long as it lives, ``None`` where it may be another one."""
-        type_ = declarator.type
-        if type_.pointers != 1 or type_.extents or type_.rows or type_.function or declarator.value is None:
-            return None
-        if type_.storage or "volatile" in type_.qualifiers:
-            return None
-        found = _place(declarator.value, scope)
+    def _led(
+        self, declarator: syntax.Declarator, value: syntax.Expression, scope: Scope, rest: syntax.Block
+    ) -> Place | Choice | None:
+        """Return the place that a value is, where all but its outer offset or condition lasts as long as ``rest``."""
+        found = place_of(value, scope)
         if found is None:
             return None
         place, array = found
-        if place.offset is not None and _may_wrap(place.offset, scope):
-            return None
-        own = _element(declared(declarator, self._typedefs, 0))
-        if own is None or own != _element(array):
-            return None
-        names, held = syntax.names_in(place.pointer(type_.span)), syntax.names_in(place.base)
-        changing = _changed(rest)
+        flat = replace(declarator, type=replace(declarator.type, extents=()))
+        own = element_of(declared(flat, self._typedefs, 0))
         hidden = {one.name for one in syntax.declarators_in(rest)}
-        if declarator.name in changing | hidden or held & changing or names & hidden:
+        names = syntax.names_in(place.pointer(declarator.span))
+        if own is None or own != element_of(array) or ({declarator.name} | names) & hidden:
             return None
-        if not self._row_lasts(place.base, rest) or _has_mention(rest, declarator.name):
+        inner = [one for one in _places(place) if one is not place]
+        if any(one.offset is not None and not _lasts(one.offset, rest) for one in inner):
             return None
-        return place
-
-    def _row_lasts(self, base: syntax.Expression, rest: syntax.Statement) -> bool:
-        """Return whether an array, or a row of it, stays the same one."""
-        while isinstance(base, syntax.Subscript):
-            if not self._lasts(base.index, rest):
-                return False
-            base = base.base
-        return self._lasts(base, rest)
-
-    def _lasts(self, expression: syntax.Expression, rest: syntax.Statement) -> bool:
-        """Return whether an expression keeps its value: it is made of scalars that nothing changes, not of memory."""
-        of_scalars = all(
-            isinstance(one, _OF_SCALARS) and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
-            for one in syntax.walk(expression)
+        if isinstance(place, Choice) and not all(_lasts(one, rest) for one in _conditions(place)[1:]):
+            return None
+        fits = all(
+            _row_lasts(one.base, rest) and (one.offset is None or not _may_wrap(one.offset, scope))
+            for one in _places(place)
         )
-        return of_scalars and syntax.names_in(expression).isdisjoint(_changed(rest))
+        return place if fits and not _bases_of(place) & _changed(rest) else None
 
-    def _written_out(self, statement: syntax.Statement, name: str, place: _Place) -> syntax.Statement:
-        statement = with_expressions(statement, lambda one: _with_place(one, name, place))
-        return with_statements(statement, lambda one: self._written_out(one, name, place))
+    def _walking(
+        self, declarator: syntax.Declarator, scope: Scope, rest: syntax.Block
+    ) -> tuple[Pointer | None, list[syntax.Declarator]]:
+        """Return a pointer that is given places in one array, and goes on from there."""
+        name = declarator.name
+        assigned = _given_places(rest, name)
+        if assigned is None:
+            return None, []
+        given = [*([] if declarator.value is None else [declarator.value]), *assigned]
+        bases: list[syntax.Expression] = []
+        itself = replace(declared(declarator, self._typedefs, 0), element=None)
+        for value in given:
+            place = place_of(value, {**scope, name: itself})
+            if place is None or not isinstance(place[0], Place):
+                return None, []
+            if not isinstance(place[0].base, syntax.Name) or place[0].base.name != name:
+                if self._led(declarator, place[0].base, scope, rest) is None:
+                    return None, []
+                if place[0].offset is not None and _may_wrap(place[0].offset, scope):
+                    return None, []
+                bases.append(place[0].base)
+        if not bases or not all(same(one, bases[0]) for one in bases):
+            return None, []
+        kept = self._scalar(declarator, "at", None)
+        walking = Walking(name, bases[0], kept.name)
+        if declarator.value is not None:
+            first = place_of(declarator.value, scope)
+            assert first is not None
+            assert isinstance(first[0], Place)
+            kept = replace(kept, value=first[0].offset or syntax.Constant("0", declarator.span))
+        self._bases.append(bases[0])
+        return walking, [kept]
+
+    def _table(self, declarator: syntax.Declarator, scope: Scope, rest: syntax.Block) -> Table | None:
+        """Return a table of pointers of which no one changes, and of which nothing but elements is asked."""
+        name, braces = declarator.name, declarator.braces
+        if braces is None or len(declarator.type.extents) != 1 or not 0 < len(braces.items) <= MOST_POINTERS:
+            return None
+        extent = declarator.type.extents[0]
+        if not isinstance(extent, syntax.Constant) or extent.text != str(len(braces.items)):
+            return None
+        places: list[Place | Choice] = []
+        for item in braces.items:
+            if isinstance(item, syntax.Braces | syntax.Designated):
+                return None
+            place = self._led(declarator, item, scope, rest)
+            if place is None or not all(one.offset is None or _lasts(one.offset, rest) for one in _places(place)):
+                return None
+            places.append(place)
+        named = 0
+        for part in syntax.expressions_in(rest):
+            match part:
+                case syntax.Subscript(base=syntax.Name(name=other), index=index) if other == name:
+                    named -= 1
+                    if not all(isinstance(one, _OF_SCALARS) for one in syntax.walk(index)) or changed([index]):
+                        return None
+                case syntax.Assignment(target=syntax.Subscript(base=syntax.Name(name=other))) if other == name:
+                    return None
+                case syntax.Name(name=other) if other == name:
+                    named += 1
+                case _:
+                    pass
+        return None if named else Table(name, tuple(places))
+
+
+def _given_places(rest: syntax.Statement, name: str) -> list[syntax.Expression] | None:
+    """Return what is assigned to a pointer; ``None`` where it may change in another way than by steps."""
+    found: list[syntax.Expression] = []
+    for part in syntax.expressions_in(rest):
+        match part:
+            case syntax.Prefix(op="&", operand=syntax.Name(name=other)) if other == name:
+                return None
+            case syntax.Assignment(op=op, target=syntax.Name(name=other), value=value) if other == name:
+                if op not in ("=", "+=", "-="):
+                    return None
+                found += [value] if op == "=" else []
+            case _:
+                pass
+    return found
+
+
+def _with_pointer(statement: syntax.Statement, pointer: Pointer) -> syntax.Statement:
+    statement = with_expressions(statement, lambda one: written_out(one, pointer))
+    return with_statements(statement, lambda one: _with_pointer(one, pointer))
+
+
+def _with_effects(statement: syntax.Statement) -> syntax.Statement:
+    """Return a statement in which steps of an offset whose value nobody wants stand alone."""
+    match statement:
+        case syntax.ExpressionStatement(expression=expression):
+            return replace(statement, expression=_effect(expression))
+        case syntax.ForStatement(init=init, step=step):
+            if init is not None and not isinstance(init, syntax.Declaration):
+                init = _effect(init)
+            statement = replace(statement, init=init, step=None if step is None else _effect(step))
+        case _:
+            pass
+    return with_statements(statement, _with_effects)
+
+
+def _effect(expression: syntax.Expression) -> syntax.Expression:
+    """Return what an expression does whose value nobody wants: of ``x + p_at++``, ``p_at++``."""
+    match expression:
+        case syntax.Infix(op="+", right=syntax.Assignment() | syntax.Postfix() | syntax.Prefix(op="++" | "--") as step):
+            return step
+        case syntax.Comma(items=items):
+            return replace(expression, items=tuple(map(_effect, items)))
+        case _:
+            return expression
+
+
+def _branched(statement: syntax.ExpressionStatement, expression: syntax.Expression) -> syntax.Statement:
+    """Return an expression statement; an assignment to one of two places is a branch."""
+    then: syntax.Expression
+    otherwise: syntax.Expression
+    match expression:
+        case syntax.Assignment(target=syntax.Ternary() as target):
+            then, otherwise = (replace(expression, target=one) for one in (target.then, target.otherwise))
+        case (
+            syntax.Postfix(op="++" | "--", operand=syntax.Ternary() as target)
+            | syntax.Prefix(op="++" | "--", operand=syntax.Ternary() as target)
+        ):
+            then, otherwise = (replace(expression, operand=one) for one in (target.then, target.otherwise))
+        case _:
+            return replace(statement, expression=expression)
+    ways = _branched(statement, then), _branched(statement, otherwise)
+    return syntax.IfStatement(target.condition, *ways, statement.span)
+
+
+def _places(place: Place | Choice) -> Iterator[Place]:
+    if isinstance(place, Place):
+        yield place
+        return
+    yield from _places(place.then)
+    if place.otherwise is not None:
+        yield from _places(place.otherwise)
+
+
+def _conditions(place: Place | Choice | None) -> list[syntax.Expression]:
+    """Return the conditions by which a place is chosen, the outer one first."""
+    if not isinstance(place, Choice):
+        return []
+    return [place.condition, *_conditions(place.then), *_conditions(place.otherwise)]
+
+
+def _bases_of(place: Place | Choice) -> set[str]:
+    """Return the names of the arrays, and what their rows depend on."""
+    return {name for one in _places(place) for name in syntax.names_in(one.base)}
 
 
 _OF_SCALARS = (syntax.Name, syntax.Constant, syntax.Infix, syntax.Prefix, syntax.Conversion, syntax.Ternary)
 """Expressions whose values depend on those of variables alone."""
 
 
-def _place(expression: syntax.Expression, scope: Mapping[str, Variable]) -> tuple[_Place, Variable] | None:
-    """Return the place in an array that an expression is a pointer to, and the array."""
-    match expression:
-        case syntax.Prefix(op="&", operand=syntax.Subscript(base=base, index=index)):
-            array = _array(base, scope)
-            return None if array is None else (_Place(base, index), array)
-        case syntax.Infix(op="+" | "-" as op, left=left, right=right):
-            found = _place(left, scope)
-            if found is not None:
-                return found[0].moved(op, right), found[1]
-            found = _place(right, scope) if op == "+" else None
-            return None if found is None else (found[0].moved(op, left), found[1])
-        case _:
-            array = _array(expression, scope)
-            return None if array is None else (_Place(expression), array)
+def _row_lasts(base: syntax.Expression, rest: syntax.Statement) -> bool:
+    """Return whether an array, or a row of it, stays the same one."""
+    while isinstance(base, syntax.Subscript):
+        if not _lasts(base.index, rest):
+            return False
+        base = base.base
+    return _lasts(base, rest)
+
+
+def _lasts(expression: syntax.Expression, rest: syntax.Statement) -> bool:
+    """Return whether an expression keeps its value: it is made of scalars that nothing changes, not of memory."""
+    of_scalars = all(
+        isinstance(one, _OF_SCALARS) and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
+        for one in syntax.walk(expression)
+    )
+    return of_scalars and syntax.names_in(expression).isdisjoint(_changed(rest))
 
 
 def _changed(statement: syntax.Statement) -> set[str]:
@@ -181,56 +387,12 @@ def _changed(statement: syntax.Statement) -> set[str]:
     return changed(part for one in syntax.walk_statements(statement) for part in syntax.direct_expressions(one))
 
 
-def _may_wrap(offset: syntax.Expression, scope: Mapping[str, Variable]) -> bool:
+def _may_wrap(offset: syntax.Expression, scope: Scope) -> bool:
     """Return whether an offset has a difference in a narrow unsigned type: pointers go back there, numbers wrap."""
     nodes = list(syntax.walk(offset))
     names = [scope.get(one.name) for one in nodes if isinstance(one, syntax.Name)]
     unsigned = any(one is not None and one.type is not None and not one.type.signed for one in names)
     return unsigned and any(isinstance(one, syntax.Infix | syntax.Prefix) and one.op == "-" for one in nodes)
-
-
-def _array(expression: syntax.Expression, scope: Mapping[str, Variable]) -> Variable | None:
-    """Return the array of which an expression is a part."""
-    while isinstance(expression, syntax.Subscript):
-        expression = expression.base
-    if not isinstance(expression, syntax.Name) or expression.uncertain:
-        return None
-    variable = scope.get(expression.name)
-    return variable if variable is not None and _element(variable) is not None else None
-
-
-def _element(variable: Variable) -> ScalarType | StructureType | None:
-    """Return the type of the elements of an array, or of what a pointer leads to."""
-    return variable.structure or variable.element or variable.pointed
-
-
-def _with_place(expression: syntax.Expression, name: str, place: _Place) -> syntax.Expression:
-    """Return an expression in which a pointer is written out."""
-
-    def led_to(part: syntax.Expression) -> _Place | None:
-        match part:
-            case syntax.Name(name=found) if found == name:
-                return place
-            case syntax.Infix(op="+" | "-" as op, left=left, right=right):
-                inner = led_to(left)
-                if inner is not None:
-                    return inner.moved(op, _with_place(right, name, place))
-                inner = led_to(right) if op == "+" else None
-                return None if inner is None else inner.moved(op, _with_place(left, name, place))
-            case _:
-                return None
-
-    match expression:
-        case syntax.Subscript(base=base, index=index) if (found := led_to(base)) is not None:
-            return found.moved("+", _with_place(index, name, place)).element(expression.span)
-        case syntax.Prefix(op="*", operand=operand) if (found := led_to(operand)) is not None:
-            return found.element(expression.span)
-        case syntax.Member(base=base, arrow=True) if (found := led_to(base)) is not None:
-            return replace(expression, base=found.element(base.span), arrow=False)
-        case syntax.Name() | syntax.Infix() if (found := led_to(expression)) is not None:
-            return found.pointer(expression.span)
-        case _:
-            return with_operands(expression, lambda one: _with_place(one, name, place))
 
 
 def _has_mention(statement: syntax.Statement, name: str) -> bool:

@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.liveness import Effect, Liveness
-from metafork.frontend.nests.shape import free_names, written
+from metafork.frontend.nests.shape import written
 from metafork.frontend.nests.unsaid_sums import is_added_up, refuse_sum, sums_of_others
 from metafork.frontend.text import syntax
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.syntax_changes import with_statements
 from metafork.ir.arithmetic.types import ScalarType
@@ -46,7 +47,8 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
         head = next((place for place in writes if id(place) in heads), None)
         if head is not None and host.is_certain and name in free_names(schedule.body):
             _refuse_index(heads[id(head)], head, variable, reporter)
-        if variable is None or name in results or not _is_plain_local(variable):
+        pointer = variable is not None and _is_local_pointer(variable)
+        if variable is None or name in results or not (pointer or _is_plain_local(variable)):
             continue
         if not host.is_certain or name in host.in_pragmas or name not in free_names(schedule.body):
             continue
@@ -59,6 +61,7 @@ def with_own_variables(host: HostFunction, site: Site, reporter: Reporter) -> sy
             way_out = "assign it first in every iteration; what all of them add up is a `meta_reduction`."
         if found is not None:
             schedule = replace(schedule, body=found)
+        if found is not None or pointer:
             continue
         if is_added_up(name, writes, schedule.body):
             refuse_sum(schedule, variable, writes, reporter)
@@ -155,6 +158,12 @@ def _is_plain_local(variable: Variable) -> bool:
     return ours and variable.type not in (None, ScalarType.BOOL) and variable.escapes == math.inf
 
 
+def _is_local_pointer(variable: Variable) -> bool:
+    """Say whether a variable is a pointer of the function to numbers."""
+    ours = not (variable.is_parameter or variable.is_global) and variable.escapes == math.inf
+    return ours and variable.pointed is not None and not variable.rows and variable.structure is None
+
+
 def _is_dead_behind(host: HostFunction, site: Site, variable: Variable) -> bool:
     """Return whether nothing reads the value that a variable has behind a schedule."""
     liveness = Liveness(variable.name, variable.span)
@@ -167,7 +176,11 @@ class _Owner:
 
     def __init__(self, variable: Variable) -> None:
         self._name = variable.name
-        self._type = variable.type
+        type_ = variable.type or variable.pointed
+        assert type_ is not None
+        words, stars = tuple(type_.spelling.split()), int(variable.type is None)
+        const = frozenset({"const"} if stars and variable.const else ())
+        self._type = syntax.TypeName(words, const, frozenset(), (), stars, False, variable.span)
         self._span = variable.span
 
     def owned(self, body: syntax.Statement) -> syntax.Statement | None:
@@ -249,7 +262,5 @@ class _Owner:
                 return None
 
     def _declaration(self, value: syntax.Expression | None, name: Span, span: Span) -> syntax.Declaration:
-        assert self._type is not None
-        words = tuple(self._type.spelling.split())
-        type_ = syntax.TypeName(words, frozenset(), frozenset(), (), 0, False, span)
+        type_ = replace(self._type, span=span)
         return syntax.Declaration((syntax.Declarator(self._name, type_, value, name, span),), span)

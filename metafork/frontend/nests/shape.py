@@ -50,36 +50,6 @@ def border(outermost: syntax.ForStatement, total: int) -> int | None:
     return declarations[0] if len(declarations) == 1 else None
 
 
-def free_names(statement: syntax.Statement) -> set[str]:
-    """Return the names in a statement that no declaration in it binds."""
-    found: set[str] = set()
-
-    def expression(node: syntax.Expression, bound: set[str]) -> None:
-        for part in syntax.walk(node):
-            if isinstance(part, syntax.Name) and part.name not in bound:
-                found.add(part.name)
-
-    def visit(node: syntax.Statement, bound: set[str]) -> None:
-        inner = bound
-        if isinstance(node, syntax.Block | syntax.ForStatement):
-            inner = set(bound)
-        if isinstance(node, syntax.ForStatement) and isinstance(node.init, syntax.Declaration):
-            visit(node.init, inner)
-            for part in (node.condition, node.step):
-                if part is not None:
-                    expression(part, inner)
-        else:
-            for part in syntax.direct_expressions(node):
-                expression(part, inner)
-        if isinstance(node, syntax.Declaration):
-            bound.update(declarator.name for declarator in node.declarators)
-        for child in syntax.direct_statements(node):
-            visit(child, inner)
-
-    visit(statement, set())
-    return found
-
-
 def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
     """Yield the variables that are assigned or stepped in a statement, or whose address is taken, where they are."""
     for part in syntax.expressions_in(statement):
@@ -92,6 +62,41 @@ def written(statement: syntax.Statement) -> Iterator[syntax.Name]:
                 yield name
             case _:
                 pass
+
+
+def counter(
+    loop: syntax.ForStatement,
+) -> tuple[str, syntax.Expression, syntax.Expression, syntax.Expression] | None:
+    """Return the variable of a loop that counts up, its start, what is behind its end, and its step."""
+    match loop.init:
+        case syntax.Declaration(declarators=(syntax.Declarator(name=name, value=start),)) if start is not None:
+            pass
+        case syntax.Assignment(op="=", target=syntax.Name(name=name), value=start):
+            pass
+        case _:
+            return None
+    match loop.condition:
+        case syntax.Infix(op="<", left=syntax.Name(name=tested), right=end):
+            pass
+        case syntax.Infix(op="<=", left=syntax.Name(name=tested), right=end):
+            end = syntax.Infix("+", end, syntax.Constant("1", end.span), end.span)
+        case _:
+            return None
+    one = syntax.Constant("1", loop.head)
+    steps = loop.step.items if isinstance(loop.step, syntax.Comma) else (loop.step,)
+    own = [part for part in steps if part is not None and name in syntax.names_in(part)]
+    if len(own) != 1:
+        return None
+    match own[0]:
+        case syntax.Postfix(op="++", operand=syntax.Name(name=stepped)):
+            step: syntax.Expression = one
+        case syntax.Prefix(op="++", operand=syntax.Name(name=stepped)):
+            step = one
+        case syntax.Assignment(op="+=", target=syntax.Name(name=stepped), value=step):
+            pass
+        case _:
+            return None
+    return (name, start, end, step) if name == tested == stepped else None
 
 
 def fresh(text: str, taken: Collection[str]) -> str:

@@ -16,7 +16,7 @@ extent follows from accesses, but not in terms of parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -31,7 +31,9 @@ from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.preprocessing.preprocessor import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, end_before, match_brackets, tokenize
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
+from metafork.ir.names import fresh
 from metafork.ir.program import ENDLESS
 
 NOT_KNOWN = "?"
@@ -85,13 +87,16 @@ def at_schedule(
     site: Site,
     promises: Sequence[Promise],
     follows: Callable[[str], syntax.Expression | None],
+    taken: Collection[str],
     reporter: Reporter,
 ) -> Site:
     """Return a schedule to which pointers are arrays that have no extents for all of the function.
 
-    ``promises`` are those of pragmas, ``follows`` says what extent follows from accesses; reports MF0321.
+    ``promises`` are those of pragmas, ``follows`` says what extent follows from accesses; reports MF0321.  Such a
+    pointer may be asked whether it is null, by names that are not ``taken``.
     """
     visible = dict(site.visible)
+    names = {*taken, *visible}
     for name, one in site.visible.items():
         if one.pointed is None or one.fault != "MF0201" or not _rows_stay(host, site, one):
             continue
@@ -105,7 +110,9 @@ def at_schedule(
         else:
             extent = follows(name)
         if extent is not None:
-            visible[name] = replace(one, since=site.order, scope=visible, is_parameter=False)
+            given = Variable(fresh(f"has_{name}", names), one.span, site.order, ScalarType.INT)
+            visible[name] = replace(one, since=site.order, scope=visible, is_parameter=False, given=given)
+            visible[given.name] = given
             give_extent(visible[name], extent)
     return replace(site, visible=visible)
 

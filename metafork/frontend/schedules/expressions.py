@@ -13,7 +13,7 @@ from math import prod
 from msgspec.structs import replace
 
 from metafork.frontend.host.known_names import OF_HEADERS
-from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES
+from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES, spelled_out
 from metafork.frontend.schedules.classification import CLASSIFICATIONS, classified
 from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.structure_parts import (
@@ -60,7 +60,8 @@ class ExpressionBuilder:
     suggestions.  A name that is not declared, or cannot be used, is reported at its first use (``undeclared``,
     ``unusable``).  ``inline`` gives what a call of one of the ``functions`` of the file gives, ``None`` for any other
     call, and ``assignment`` what an expression assigns to a scalar, or ``None`` where it assigns to anything else; what
-    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.
+    is to be done before the value is there goes to ``ahead``, with ``fresh`` names.  ``given`` says whether a pointer
+    is not null, where that is known.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class ExpressionBuilder:
         self.inline_structure: Callable[[syntax.Invocation, str], Whole | None] = lambda _call, _name: None
         self.assignment: Callable[[syntax.Expression], ir.Assign | None] = lambda _expression: None
         self.fresh: Callable[[str], str] = lambda name: name
+        self.given: Callable[[str], ir.Var | ir.IntConst | None] = lambda _name: None
+        self.literal: Callable[[syntax.Literal], ArraySymbol] = self._no_literal
         self.functions: list[str] = []
         self.ahead: list[ir.Stmt] = []
 
@@ -104,10 +107,10 @@ class ExpressionBuilder:
                 return self._assigned(expression)
             case syntax.Infix(op="&&" | "||" as op, left=left, right=right, span=span):
                 return self._logical(op, left, right, span)
-            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_zero(right):
-                return ir.binary(op, self.condition(left), self.build(right), span)
-            case syntax.Infix(op="==" | "!=" as op, left=left, right=syntax.Name(name="NULL") as right, span=span):
-                return ir.binary(op, self.condition(left), self.build(right), span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_null(right):
+                return self._compared(op, left, right, span)
+            case syntax.Infix(op="==" | "!=" as op, left=left, right=right, span=span) if _is_null(left):
+                return self._compared(op, right, left, span)
             case syntax.Infix(op=op, left=left, right=right, span=span):
                 if op == "*" and isinstance(right, syntax.Prefix) and right.op == "*":
                     self._refuse_power(left, right)
@@ -143,6 +146,13 @@ class ExpressionBuilder:
                     raise RefusedError
                 raise self._reporter.refuse("MF0218", span, f"{what} is not supported in a schedule")
 
+    def _no_literal(self, literal: syntax.Literal) -> ArraySymbol:
+        raise self._reporter.refuse("MF0218", literal.span, f"{syntax.COMPOUND_LITERAL} is not supported here")
+
+    def _compared(self, op: str, value: syntax.Expression, null: syntax.Expression, span: Span) -> ir.Expr:
+        """Return whether something is 0, or not: of a number or a pointer."""
+        return ir.binary(op, self.condition(value), ir.IntConst(0, span=null.span), span)
+
     def _refuse_power(self, left: syntax.Expression, right: syntax.Prefix) -> None:
         """Refuse ``x ** y``, to C a product with what a pointer leads to, where ``y`` is no pointer."""
         start = right.span.start
@@ -158,6 +168,16 @@ class ExpressionBuilder:
     def condition(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
         match expression:
+            case syntax.Invocation() if (expected := _expected(expression)) is not None:
+                return self.condition(expected)
+            case syntax.Prefix(op="!", operand=syntax.Prefix(op="!", operand=inner)):
+                return self.condition(inner)
+            case syntax.Ternary(condition=test, then=then, otherwise=other, span=span) if self._is_place(then):
+                if _is_null(other):  # a place in an array is not null
+                    return self.condition(test)
+                return self.choice(test, lambda: self.condition(then), lambda: self.condition(other), span)
+            case syntax.Infix(op="+", span=span) if self._is_place(expression):
+                return ir.IntConst(1, span=span)
             case syntax.Invocation(callee=syntax.Name(name=name), arguments=(argument,), span=span) if self._classifies(
                 name
             ):
@@ -168,6 +188,9 @@ class ExpressionBuilder:
                 way_out = f"give `{name}` a floating-point number."
                 raise self._reporter.refuse("MF0206", argument.span, message, way_out=way_out)
             case syntax.Name(name=name, span=span) if (declared := self._pointer(name)) is not None:
+                given = self.given(name)
+                if given is not None:
+                    return replace(given, span=span)
                 message = f"the schedule asks whether the pointer `{name}` is null"
                 reason = "the device has its own memory, where pointers of the host lead nowhere."
                 flag = f"has_{name}" if f"has_{name}" not in self._visible() else f"use_{name}"
@@ -179,8 +202,19 @@ class ExpressionBuilder:
                 raise self._reporter.refuse("MF0201", span, message, reason=reason, way_out=way_out, related=related)
         return self.build(expression)
 
+    def _is_place(self, expression: syntax.Expression) -> bool:
+        """Say whether an expression is a pointer into an array: ``a + i``, ``a[i] + k`` of two dimensions."""
+        indices = 0
+        while isinstance(expression, syntax.Infix | syntax.Subscript):
+            indices += isinstance(expression, syntax.Subscript)
+            expression = expression.base if isinstance(expression, syntax.Subscript) else expression.left
+        symbol = self._resolve(expression.name) if isinstance(expression, syntax.Name) else None
+        return isinstance(symbol, ArraySymbol) and indices < len(symbol.extents) and not symbol.array.scalar
+
     def _pointer(self, name: str) -> Span | None:
         """Return where a pointer is declared, ``None`` for any other name."""
+        if (known := self.given(name)) is not None:
+            return known.span
         match self._resolve(name):
             case ArraySymbol(array=array, whole=whole) if not array.scalar and not whole:
                 return array.span
@@ -259,6 +293,10 @@ class ExpressionBuilder:
                 raise self._reporter.advise("MF0216", type_.span, advice)
             raise self._reporter.refuse("MF0216", type_.span, f"the type `{words}` is not supported in a schedule")
         return found
+
+    def spelled_out(self, type_: syntax.TypeName) -> syntax.TypeName:
+        """Return a type in which the name of an array type is written out."""
+        return spelled_out(type_, self._typedefs)
 
     def require_integers(self, op: str, operands: tuple[ir.Expr, ...], span: Span) -> None:
         """Refuse floating operands of an operator that C defines on integers only."""
@@ -523,6 +561,13 @@ class ExpressionBuilder:
                 case _:
                     break
             base = inner
+        if isinstance(base, syntax.Literal) and base.type.extents and not base.type.pointers:
+            of = self.literal(base)
+            if len(indices) != len(of.extents):
+                raise self._reporter.refuse("MF0302", expression.span, "this is no whole element of the literal")
+            return ir.Element(
+                of.array.name, of.indices(self._all(*reversed(indices))), of.array.element, expression.span
+            )
         if not isinstance(base, syntax.Name):
             if isinstance(base, syntax.Member):
                 found = self.member(expression)
@@ -567,6 +612,8 @@ class ExpressionBuilder:
         ``a``, ``a[i]`` with fewer indices than extents, ``a + i`` and ``&a[i]`` are parts.  Raises ``RefusedError``.
         """
         match expression:
+            case syntax.Literal(type=syntax.TypeName(pointers=0, extents=(_, *_))):
+                return self.literal(expression)
             case syntax.Name(name=name, span=span, uncertain=False):
                 if name in CONSTANTS and self._resolve(name) is None:
                     return None
@@ -693,11 +740,15 @@ class ExpressionBuilder:
         return ir.IntConst(elements * of.array.element.size, ScalarType.UNSIGNED_LONG, span)
 
     def _call(self, call: syntax.Invocation) -> ir.Expr:
+        if _expected(call) is not None:
+            return ir.Cast(ScalarType.LONG, self.build(call.arguments[0]), call.span)
         if isinstance(call.callee, syntax.Member) and isinstance(call.callee.base, syntax.Name):
             self.symbol(call.callee.base.name, call.callee.base.span)  # reports one that no schedule can use
         if not isinstance(call.callee, syntax.Name):
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
+        if name.removeprefix("__builtin_") in MATH_FUNCTIONS:
+            name = name.removeprefix("__builtin_")
         known = MATH_FUNCTIONS.get(name)
         found = self._resolve(name)
         if self._is_function(name):
@@ -753,6 +804,23 @@ class ExpressionBuilder:
             f"`{name}` is no function of C; did you mean {written}?",
             way_out=f"write {written}, or define `{name}` as a macro of the file.",
         )
+
+
+def _expected(call: syntax.Invocation) -> syntax.Expression | None:
+    """Return what ``__builtin_expect(e, c)`` gives, ``None`` for any other call."""
+    named = isinstance(call.callee, syntax.Name) and call.callee.name == "__builtin_expect"
+    return call.arguments[0] if named and len(call.arguments) == 2 else None
+
+
+def _is_null(value: syntax.Expression) -> bool:
+    """Say whether an expression is a null pointer to C, 0 as a number among them."""
+    match value:
+        case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=1), operand=operand):
+            return _is_null(operand)
+        case syntax.Name(name=name):
+            return name == "NULL"
+        case _:
+            return _is_zero(value)
 
 
 def _is_zero(index: syntax.Expression) -> bool:

@@ -13,8 +13,8 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_threads
 from metafork.frontend.nests.local_pointers import with_places
+from metafork.frontend.nests.own_arrays import with_own_arrays
 from metafork.frontend.nests.own_variables import with_own_variables
-from metafork.frontend.nests.shape import free_names
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
@@ -25,6 +25,7 @@ from metafork.frontend.schedules.values.static_values import StaticReader
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
+from metafork.frontend.text.free_names import free_names
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir import program as ir
@@ -81,6 +82,8 @@ class ProgramBuilder:
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = with_own_variables(self._host, self._site, self._reporter)
+        find = (lambda _name: None) if self._functions is None else self._functions.find
+        statement = with_own_arrays(statement, self._host, self._site, find, self._constant)
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
         statement = replace(statement, body=body)
         known = Known(self._type_of, self._named_type, self._is_library)
@@ -89,13 +92,14 @@ class ProgramBuilder:
         named = free_names(statement.body)
         if self._functions is not None:
             named = named.union(*(free_names(one.body) for one in self._functions.reached(statement.body)))
+        asked = [one.given for one in self._site.visible.values() if one.given is not None]
         builder = NestBuilder(
             self._reporter,
             self._host.typedefs,
             self._symbol,
             self._file_symbol,
             self._functions,
-            list(self._site.visible),
+            [name for name, one in self._site.visible.items() if one not in asked],
             self._reserved(named),
             statement,
             self._reassociate,
@@ -155,8 +159,19 @@ class ProgramBuilder:
         if array is None:
             raise RefusedError
         return ArraySymbol(
-            array, variable.const, members=array.members, pointer=variable.is_parameter or variable.pointed is not None
+            array,
+            variable.const,
+            members=array.members,
+            pointer=variable.is_parameter or variable.pointed is not None,
+            given=self._given(variable),
         )
+
+    def _given(self, pointer: Variable) -> str:
+        """Return the name of the integer that says whether a pointer is not null, empty where it may be another one."""
+        here = pointer.since == self._site.order
+        if pointer.given is None or not (here or self._host.stable(pointer, 0, self._site) is None):
+            return ""
+        return pointer.given.name
 
     def _adds_up(self, variable: Variable) -> bool:
         """Return whether a scalar can be the result of a reduction: nothing else reaches it."""

@@ -12,6 +12,7 @@ from metafork.frontend.schedules.symbols import ArraySymbol, ScalarSymbol, Symbo
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.frontend.text.vocabulary import DEVICE_WORDS
+from metafork.ir import program as ir
 from metafork.ir.messages.source import Span
 
 
@@ -112,6 +113,19 @@ class Scopes:
         found = self._host(unique)
         assert isinstance(found, ArraySymbol)
         return found
+
+    def given(self, name: str) -> ir.Var | ir.IntConst | None:
+        """Return whether a pointer is not null: the host's integer that says so; ``None`` where nothing does."""
+        symbol = self.resolve(name)
+        if not isinstance(symbol, ArraySymbol) or symbol.array.scalar or symbol.whole:
+            return None
+        if not symbol.pointer or symbol.of_block or symbol.of_thread or symbol.prefix or symbol.offset is not None:
+            return ir.IntConst(1)  # a place in an array
+        found = self._host(symbol.given) if symbol.given else None
+        if not isinstance(found, ScalarSymbol):
+            return None
+        self.scalars.add(found.name)
+        return ir.Var(found.name, found.type)
 
     def is_of_block(self, unique: str) -> bool:
         """Return whether a unique name is that of an array of the block."""

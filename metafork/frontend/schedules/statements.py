@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.calls import Calls, is_still
 from metafork.frontend.schedules.inlining.functions import Functions
-from metafork.frontend.schedules.inlining.returns import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
 from metafork.frontend.schedules.loop_steps import own_start, own_step
 from metafork.frontend.schedules.moved_arrays import refuse_moved
@@ -25,8 +24,11 @@ from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymb
 from metafork.frontend.schedules.values.conversions import BITS, bits_of, converted, taken_for
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.atomics import atomic, with_old_value
+from metafork.frontend.text.counted_braces import first_extent
+from metafork.frontend.text.jumps import RETURNED, ReturnLowering, own_jumps
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
+from metafork.frontend.text.switches import is_plain
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
@@ -77,6 +79,9 @@ def _base(target: syntax.Expression) -> str:
     return target.name
 
 
+_SAYING = frozenset({"assert", "__builtin_assume", "__builtin_prefetch", "__builtin_unreachable"})
+"""Calls that say something about a program, or ask for nothing that a kernel has; the serial code keeps them."""
+
 _OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
@@ -122,6 +127,8 @@ class StatementBuilder:
         self.expressions.inline_structure = self._calls.structure
         self.expressions.assignment = self._scalar_assignment
         self.expressions.fresh = scopes.fresh
+        self.expressions.given = scopes.given
+        self.expressions.literal = self._literal
         self.expressions.functions = [] if functions is None else functions.names
         self.shared: dict[str, Span] = {}
         self.reduced: set[str] = set()
@@ -200,8 +207,8 @@ class StatementBuilder:
                 return self._while(condition, body, span, level)
             case syntax.Jump(word=word, span=span):
                 return self._jump(word, span, level)
-            case syntax.SwitchStatement(span=span):
-                raise self._reporter.refuse("MF0211", first_word(span, "switch"), "a `switch` stands in a schedule")
+            case syntax.SwitchStatement():
+                raise self._no_branches(statement)
             case syntax.LabelledStatement(label=label, span=span):
                 raise self._reporter.refuse("MF0204", first_word(span, label), "a label stands in a schedule")
             case syntax.Opaque(tokens=tokens):
@@ -209,6 +216,15 @@ class StatementBuilder:
                 return ()  # reported where it was parsed
             case syntax.Empty() | syntax.ScheduleStatement():
                 return ()  # nothing, or reported where it was parsed
+
+    def _no_branches(self, switch: syntax.SwitchStatement) -> RefusedError:
+        """Refuse a ``switch`` that is no chain of branches."""
+        message, way_out = "labels of this `switch` stand within statements, or declare what others use", None
+        if not is_plain(switch.value):
+            value = self._reporter.written(switch.value.span).removeprefix("(").removesuffix(")")
+            message = "the value of this `switch` calls a function, or has another effect"
+            way_out = f"give it a variable: `int chosen = {value};`, and then `switch (chosen)`."
+        return self._reporter.refuse("MF0211", first_word(switch.span, "switch"), message, way_out=way_out)
 
     def _condition(self, condition: syntax.Expression, level: Level) -> ir.Expr | None:
         try:
@@ -337,6 +353,7 @@ class StatementBuilder:
                 raise self._reporter.advise("MF0206", value.callee.span, advice)
 
     def _declarator(self, declarator: syntax.Declarator, level: Level) -> tuple[ir.Stmt, ...]:
+        declarator = replace(declarator, type=self.expressions.spelled_out(declarator.type))
         type_, name, span = declarator.type, declarator.name, declarator.span
         if "typedef" in type_.storage:
             raise self._reporter.refuse("MF0220", span, "a type is defined in a schedule")
@@ -349,6 +366,8 @@ class StatementBuilder:
             )
             raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer", way_out=way_out)
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
+        if "const" in type_.qualifiers and declarator.value is not None:
+            words -= {"static"}  # C asks for constants, and nothing changes them
         if words:
             raise self._reporter.refuse("MF0217", span, f"`{name}` is declared `{min(words)}` in a schedule")
         members = self.expressions.unions.of_type(type_)
@@ -378,6 +397,26 @@ class StatementBuilder:
         if number is not None:
             self._scopes.settle(name, number)
         return (*before, *self._ahead(level), ir.Declare(unique, scalar, value, span))
+
+    def _literal(self, literal: syntax.Literal) -> ArraySymbol:
+        """Return the array that ``(float[]){1, 2}`` is: one of the thread, filled ahead of the expression."""
+        level = Level(self._calls.origin)
+        type_, span = literal.type, literal.span
+        if level.origin is Origin.BLOCK:
+            message = f"{syntax.COMPOUND_LITERAL} of an array stands between grid and threads"
+            raise self._reporter.refuse("MF0218", span, message, way_out="write it in the code of the threads.")
+        if type_.extents[0] is None:
+            inner = type_.extents[1:]
+            type_ = replace(type_, extents=(first_extent(literal.braces, inner, span), *inner))
+        element = self.expressions.named_type(replace(type_, extents=()))
+        name = self._scopes.fresh("literal")
+        declarator = syntax.Declarator(name, type_, literal, span, span, literal.braces)
+        arrays = LocalArrays(self._reporter, self._scopes, self.extent, lambda item: self._value(item, level))
+        array, values = arrays.of_thread(declarator, element)
+        self.expressions.ahead += [array, *values]
+        found = self._scopes.resolve(name)
+        assert isinstance(found, ArraySymbol)
+        return found
 
     def _union(
         self, declarator: syntax.Declarator, members: Mapping[str, ScalarType], level: Level
@@ -461,6 +500,12 @@ class StatementBuilder:
                 return tuple(statement for item in items for statement in self._effect(item, item.span, level))
             case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=0), operand=operand):
                 return self._ahead(level) if self._called(operand, level) else ()
+            case syntax.Invocation(callee=syntax.Name(name=name)) if name in _SAYING and not self._is_own(name):
+                return ()
+            case syntax.Invocation(callee=syntax.Name(name="memcpy" | "memset" as name), arguments=(to, of, size)) if (
+                not self._is_own(name) and (filled := self._filled(name, to, of, size, span, level)) is not None
+            ):
+                return filled
             case syntax.Invocation(callee=syntax.Name(name="memcpy"), arguments=(to, of, size)):
                 return self._bits(expression, to, of, size, level)
             case _:
@@ -468,6 +513,94 @@ class StatementBuilder:
                     return self._ahead(level)
                 self._value(expression, level)
                 raise self._reporter.refuse("MF0219", span, "this statement has no effect")
+
+    def _is_own(self, name: str) -> bool:
+        """Say whether a name is that of a function or a variable of the file."""
+        return name in self.expressions.functions or self._scopes.resolve(name) is not None
+
+    def _filled(
+        self,
+        name: str,
+        to: syntax.Expression,
+        of: syntax.Expression,
+        size: syntax.Expression,
+        span: Span,
+        level: Level,
+    ) -> tuple[ir.Stmt, ...] | None:
+        """Build ``memset(a, 0, bytes)`` and ``memcpy(a, b, bytes)`` of arrays: loops over elements.
+
+        Returns ``None`` where these are no arrays of numbers, or the number of elements does not show.
+        """
+        target = self._array_given(to)
+        source = None if name == "memset" else self._array_given(of)
+        zero = isinstance(of, syntax.Constant) and of.text in ("0", "0x0", "'\\0'")
+        alike = (
+            zero
+            if name == "memset"
+            else source is not None
+            and target is not None
+            and (source.array.element is target.array.element and len(source.extents) == 1)
+        )
+        if target is None or not alike:
+            return None
+        extents = self._elements_in(size, target, level)
+        if extents is None or (source is not None and len(extents) > 1):
+            return None
+        counters = tuple(ir.Var(self._scopes.fresh("k"), extent.type, span) for extent in extents)
+        value: ir.Expr = ir.IntConst(0, span=span)
+        if source is not None:
+            value = ir.Element(source.array.name, source.indices(counters), source.array.element, span)
+            self._note(value, level)
+        self._check_element_write(target, to.span, level)
+        place = ir.Element(target.array.name, target.indices(counters), target.array.element, span)
+        body: ir.Stmt = ir.Assign(place, "", value, span)
+        for counter, extent in reversed([*zip(counters, extents, strict=True)]):
+            first = ir.Declare(counter.name, counter.type, ir.IntConst(0), span)
+            step = ir.Assign(counter, "+", ir.IntConst(1), span)
+            body = ir.For(first, ir.binary("<", counter, extent, span), step, (body,), span)
+        return (*self._ahead(level), body)
+
+    def _array_given(self, expression: syntax.Expression) -> ArraySymbol | None:
+        """Return the array of numbers, or the part of one, that an argument is."""
+        while isinstance(expression, syntax.Conversion) and expression.type.pointers:
+            expression = expression.operand
+        if not self._is_array(expression):
+            return None
+        found = self.expressions.part(expression)
+        return None if found is None or found.members or found.array.scalar or found.array.slots else found
+
+    def _is_array(self, expression: syntax.Expression) -> bool:
+        """Say whether an argument is made of an array's name, and not of a scalar's."""
+        while not isinstance(expression, syntax.Name):
+            match expression:
+                case (
+                    syntax.Subscript(base=expression)
+                    | syntax.Infix(op="+", left=expression)
+                    | syntax.Prefix(op="&", operand=syntax.Subscript() as expression)
+                ):
+                    pass
+                case _:
+                    return False
+        return isinstance(self._scopes.resolve(expression.name), ArraySymbol)
+
+    def _elements_in(self, size: syntax.Expression, array: ArraySymbol, level: Level) -> tuple[ir.Expr, ...] | None:
+        """Return how many elements, by extents, a number of bytes is: ``sizeof a``, ``n * sizeof(float)``."""
+        element = array.array.element.size
+        match size:
+            case syntax.Prefix(op="sizeof", operand=syntax.Name(name=name)) if (
+                self._scopes.resolve(name) == array and not array.pointer
+            ):
+                return array.extents
+            case syntax.Infix(op="*", left=count, right=syntax.SizeOfType() | syntax.Prefix(op="sizeof") as bytes_):
+                pass
+            case syntax.Infix(op="*", left=syntax.SizeOfType() | syntax.Prefix(op="sizeof") as bytes_, right=count):
+                pass
+            case _:
+                return None
+        each = self._value(bytes_, level)
+        if len(array.extents) != 1 or not isinstance(each, ir.IntConst) or each.value != element:
+            return None
+        return (self._value(count, level),)
 
     def _bits(
         self,

@@ -45,7 +45,8 @@ class ArraySymbol(Struct, frozen=True):
     An argument of a function may be a part of an array: ``prefix`` are its leading indices (``a[i]``), ``offset`` is
     what is added to the first one that is left (``a + i``).  Of an array of structures, the last extent is that of
     their ``members``; one that is a ``single`` structure has one element, without an index in the text.  What is a
-    ``pointer`` in C, a parameter or ``a + i``, has not the size of the array.
+    ``pointer`` in C, a parameter or ``a + i``, has not the size of the array; ``given`` is the host's integer that says
+    whether it is not null.
     """
 
     array: ir.Array
@@ -57,6 +58,7 @@ class ArraySymbol(Struct, frozen=True):
     members: tuple[str, ...] = ()
     single: bool = False
     pointer: bool = False
+    given: str = ""
 
     @property
     def whole(self) -> bool:

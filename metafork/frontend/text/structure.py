@@ -32,6 +32,7 @@ from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.definitions import split_commas
 from metafork.frontend.text.other_languages.words import foreign_head, foreign_syntax, storage_words
 from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.switches import as_branches
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span
 
@@ -357,7 +358,8 @@ class Structure:
             separate = self._separate(index, stop)
             return syntax.WhileStatement(condition, body, False, self._hull(index, stop), separate), stop
         if word == "switch":
-            return syntax.SwitchStatement(condition, body, self._hull(index, stop)), stop
+            switch = syntax.SwitchStatement(condition, body, self._hull(index, stop))
+            return as_branches(switch, {token.text for token in self._tokens}) if inside else switch, stop
         otherwise: syntax.Statement | None = None
         if self._text(stop, end) == "else":
             otherwise, stop = self._body(stop + 1, end, inside, depth)
@@ -383,11 +385,13 @@ class Structure:
             here += 1
         if self._text(here, end) != ":":
             return self._simple(index, end, inside)
+        value = self._expression(index + 1, here, inside) if inside and word == "case" and here > index + 1 else None
         here += 1
         if here >= end:
-            return syntax.LabelledStatement(word, syntax.Empty(self._tokens[index].span), self._hull(index, here)), here
+            empty = syntax.Empty(self._tokens[index].span)
+            return syntax.LabelledStatement(word, empty, self._hull(index, here), value), here
         body, stop = self._statement(here, end, inside, depth + 1)
-        return syntax.LabelledStatement(word, body, self._hull(index, stop)), stop
+        return syntax.LabelledStatement(word, body, self._hull(index, stop), value), stop
 
     def _jump(self, index: int, end: int, inside: bool) -> tuple[syntax.Statement, int]:
         word = self._tokens[index].text

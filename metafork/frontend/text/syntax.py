@@ -322,11 +322,12 @@ class SwitchStatement(Struct, frozen=True):
 
 
 class LabelledStatement(Struct, frozen=True):
-    """``label: body``, ``case 1: body`` or ``default: body``."""
+    """``label: body``, ``case 1: body`` or ``default: body``; ``value`` is that of a ``case``, where it is known."""
 
     label: str
     body: Statement
     span: Span
+    value: Expression | None = None
 
 
 class Jump(Struct, frozen=True):

@@ -152,6 +152,13 @@ BUILTIN_CONSTANTS = (
 )
 """What ``gcc -E`` makes of constants without digits, as macros for those."""
 
+SIZED_CONSTANTS = tuple(
+    f"{sign}INT{bits}_C(c)={f'c##{suffix}' if suffix else 'c'}"
+    for bits, ending in (("8", ""), ("16", ""), ("32", ""), ("64", "l"), ("MAX", "l"))
+    for sign, suffix in (("", ending), ("U", f"u{ending}" if bits not in ("8", "16") else ""))
+)
+"""The macros of ``stdint.h`` that give a constant a type."""
+
 DEVICE_WORDS = frozenset(
     {
         *("alignas", "alignof", "and", "and_eq", "asm", "bitand", "bitor", "bool", "catch", "char16_t", "char32_t"),

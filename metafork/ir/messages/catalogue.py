@@ -59,7 +59,7 @@ _ENTRIES = (
     Entry(
         "MF0008",
         "a macro that cannot be followed",
-        "only macros with one certain definition, without `#` and `##`, can be expanded here.",
+        "only macros with one certain definition, without `#`, can be expanded here.",
         "define it unconditionally or by `-D NAME=VALUE`, make it a parameter of the function, or write its text out.",
     ),
     Entry(
@@ -251,7 +251,12 @@ _ENTRIES = (
         "a thread's own arrays live in registers or in memory that is set aside before the launch.",
         "give it a number for each extent, the most that it needs.",
     ),
-    Entry("MF0211", "switch", "it has no structured form here.", "use `if` and `else if`."),
+    Entry(
+        "MF0211",
+        "a switch that is no chain of branches",
+        "labels stand directly in the braces of the `switch`, and its value is read for each of them.",
+        "use `if` and `else if`; keep the value of a call in a variable: `int chosen = f(x);`, `switch (chosen)`.",
+    ),
     Entry(
         "MF0212",
         "return inside a schedule",

@@ -48,7 +48,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0207": "`sqrtf(x, 2)`",
         "MF0208": "`void f(float a[])`, `a` used in a schedule",
         "MF0209": "`float t[n];` in a thread",
-        "MF0211": "`switch (i) { ... }`",
+        "MF0211": "`switch (f(i)) { ... }`, `switch (i) { if (j) { case 1: ... } }`",
         "MF0212": "`return;`",
         "MF0213": "`a[i] = 2 * (b[i] = 0);`, `a[idx[0]++] = 1;`",
         "MF0214": "`a[i] = (j, k);`",

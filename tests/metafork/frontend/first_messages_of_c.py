@@ -96,7 +96,6 @@ CASES = {
     ),
     # functions of the host
     "printing": (one('«printf»("%d", i); x[i] = 1;'), "MF0206", "cannot be called", {'printf("%d", i);': ""}),
-    "an assertion": (one("«assert»(x[i] > 0); x[i] = 1;"), "MF0206", "cannot be called", {"assert(x[i] > 0);": ""}),
     "memory of a thread": (
         one("float *t = «malloc»(4 * sizeof(float)); t[0] = x[i]; x[i] = t[0]; free(t);"),
         "MF0206",

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.inlining.functions import FileFunction, Functions
-from metafork.frontend.schedules.inlining.returns import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.structure_parts import Whole, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
 from metafork.frontend.schedules.values.conversions import converted
 from metafork.frontend.text import syntax
+from metafork.frontend.text.jumps import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType
 from metafork.ir import program as ir

@@ -6,10 +6,12 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import declared
 from metafork.frontend.nests.local_pointers import with_places
+from metafork.frontend.schedules.inlining.builtins import builtin
 from metafork.frontend.text import syntax
 from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import is_schedule_keyword
@@ -18,10 +20,13 @@ from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
 from metafork.frontend.text.structure import Structure
-from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets
+from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets, tokenize
 from metafork.ir.messages.source import Span
 
 _SPECIFIERS = frozenset({"static", "inline", "extern", "__inline", "__inline__", "_Noreturn"})
+
+
+_NOWHERE = Span(1, 1, 1, 1, 0, 0)
 
 
 class FileFunction(Struct, frozen=True):
@@ -35,11 +40,12 @@ class FileFunction(Struct, frozen=True):
 
 
 class _Text(Struct, frozen=True):
-    """Where a function stands: in the file, or in a header of its own."""
+    """Where a function stands: in the file, in a header of its own, or in the compiler."""
 
     tokens: Sequence[Token]
     places: FunctionText
     included: Included | None
+    of_compiler: bool = False
 
 
 class Functions:
@@ -88,6 +94,9 @@ class Functions:
 
         Raises ``RefusedError`` after reporting why it cannot be put in line.
         """
+        if name not in self._texts and (text := builtin(name)):
+            tokens = [replace(one, span=_NOWHERE) for one in tokenize(text)]
+            self._note(_Text(tokens, definitions(tokens, match_brackets(tokens))[0][0], None, of_compiler=True))
         if name not in self._texts:
             return None
         if name not in self._parsed:
@@ -122,7 +131,9 @@ class Functions:
         tokens, places = text.tokens, text.places
         span = tokens[places.name].span
         whole = hull(tokens[places.first].span, tokens[places.close_brace].span)
-        conditional = text.included is None and self._preprocessed.within_conditional(whole) is not None
+        conditional = (
+            text.included is None and not text.of_compiler and self._preprocessed.within_conditional(whole) is not None
+        )
         if text.included is not None:
             conditional = any(text.included.uncertain[places.first : places.close_brace + 1])
         if conditional or len(texts) > 1:
@@ -139,13 +150,13 @@ class Functions:
         parameters = self._parameters(text)
         given = {one.name: declared(one, self._scope.typedefs, 0) for one in parameters}
         block = structure.statements(body_span, inside=True)
-        found = with_places(block, {**self._scope.variables, **given}, self._scope.typedefs)
+        found = with_places(block, {**self._scope.variables, **given}, self._scope.typedefs, parameters)
         assert isinstance(found, syntax.Block)
         return FileFunction(name, span, parameters, returns, found)
 
     def _expand(self, text: _Text, first: int, behind: int) -> list[Token]:
-        if first == behind:
-            return []
+        if first == behind or text.of_compiler:
+            return [*text.tokens[first:behind]]
         try:
             if text.included is not None:
                 return self._preprocessed.expand_included(text.included, first, behind)

@@ -81,7 +81,17 @@ class HostValues:
             operands[name] = variable
             return ScalarSymbol(name, variable.type, Origin.HOST, variable.span)
 
+        def given(name: str) -> ir.Var | None:
+            """Return whether a pointer is not null, which says nothing of it where it may be another one by then."""
+            pointer = scope.get(name)
+            asked = None if pointer is None or self._host.stable(pointer, 0, self._site) is not None else pointer.given
+            if asked is None:
+                return None
+            operands[asked.name] = asked
+            return ir.Var(asked.name, ScalarType.INT)
+
         builder = ExpressionBuilder(self._silent, self._host.typedefs, resolve, list)
+        builder.given = given
         if not checked:  # the extents of arrays are declared in the generated header too, which has no functions
             builder.inline = lambda call, name: self._returned(builder, call, scope.get(name), MOST_NESTED)
         try:

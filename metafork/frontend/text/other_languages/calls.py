@@ -29,7 +29,7 @@ _MEMORY = frozenset({"malloc", "calloc", "realloc", "aligned_alloc", "alloca", "
 _RANDOM = frozenset(
     {"rand", "random", "drand48", "lrand48", "mrand48", "rand_r", "erand48", "curand", "curand_uniform"}
 )
-_ENDING = frozenset({"assert", "abort", "exit", "_Exit", "quick_exit", "__trap"})
+_ENDING = frozenset({"abort", "exit", "_Exit", "quick_exit", "__trap"})
 _CLOCKS = frozenset({"clock", "clock64", "time", "clock_gettime", "gettimeofday", "omp_get_wtime"})
 
 _ON_THE_GPU = "a schedule runs on the GPU."

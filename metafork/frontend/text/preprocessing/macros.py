@@ -7,6 +7,7 @@ depends on it, and marked as ``unknown`` unless every definition that was read i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -147,13 +148,39 @@ def step(pending: list[Pending], known: Mapping[str, Macro], result: list[Pendin
         return
     arguments, use = _arguments(token, pending)
     bound = _bound(macro, arguments, known, use)
+    pasting = any(part.text == "##" for part in macro.body)
+    written = dict(zip(macro.formals, arguments, strict=False)) if pasting else {}
     body: list[Pending] = []
-    for part in macro.body:
+    for number, part in enumerate(macro.body):
+        joined = pasting and any(near.text == "##" for near in macro.body[max(number - 1, 0) : number + 2])
         if part.kind is TokenKind.NAME and part.text in bound:
-            body.extend(Pending(given.token, given.hidden | one.hidden | {macro.name}) for given in bound[part.text])
+            # What is pasted is taken as it was written.
+            tokens = written.get(part.text, []) if joined else bound[part.text]
+            body.extend(Pending(given.token, given.hidden | one.hidden | {macro.name}) for given in tokens)
         else:
             body.append(Pending(replace(part, span=use), one.hidden | {macro.name}))
-    pending.extend(reversed(body))
+    pending.extend(reversed(_pasted(body, macro, use) if pasting else body))
+
+
+def _pasted(body: list[Pending], macro: Macro, use: Span) -> list[Pending]:
+    """Return the tokens of a macro with those around each ``##`` as one: an identifier or a number."""
+    found: list[Pending] = []
+    rest = iter(body)
+    for one in rest:
+        if one.token.text != "##":
+            found.append(one)
+            continue
+        right = next(rest, None)
+        if right is None or not found:
+            continue  # an empty argument
+        left = found.pop()
+        text = left.token.text + right.token.text
+        if not re.fullmatch(r"[A-Za-z_]\w*|\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*", text):
+            message = f"`{macro.name}` makes `{text}`, which is no name and no number"
+            raise ExpansionError("MF0008", message, use)
+        kind = TokenKind.NAME if re.match(r"[A-Za-z_]", text) else TokenKind.NUMBER
+        found.append(Pending(Token(kind, text, use), left.hidden | right.hidden))
+    return found
 
 
 def _bound(

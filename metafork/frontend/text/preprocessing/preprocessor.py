@@ -245,8 +245,8 @@ class Preprocessed:
             body = tuple(tokenize(match["body"]))
         except UnterminatedCommentError:
             body, fault = (), f"the definition of `{name}` holds a comment without an end"
-        if any(one.text in ("#", "##", "__VA_OPT__") or one.kind is TokenKind.DIRECTIVE for one in body):
-            fault = fault or f"`{name}` pastes or quotes its arguments"
+        if any(one.text in ("#", "__VA_OPT__") or one.kind is TokenKind.DIRECTIVE for one in body):
+            fault = fault or f"`{name}` quotes its arguments"
         span = directive.span
         definition = Definition(formals, tuple(replace(one, span=span) for one in body))
         if name in self._assumed and formals is None and within is not None and _gives_a_default(within, name):

@@ -40,14 +40,14 @@ def test_other_words_change_no_message(name):
         assert message(PROGRAMS[name], before, behind) == usual
 
 
-FILLED = "for (int k = 0; k < 3; k++) for (int l = 0; l < 2; l++) w[k][l] = x[i] + k * l; x[i] = w[2][1];"
+FILLED = "for (int k = 0; k < 2; k++) for (int l = 0; l < 2; l++) w[k][l] = x[i] + k * l; x[i] = w[2][1];"
 
 
 @pytest.mark.parametrize(
     ("array", "filled", "told"),
     [
         ("float w[3][2];", FILLED, "`float w[3][2];`"),
-        ("int w[40];", "w[i] = i; w[i + 1] = 2; x[i] = w[i];", ""),
+        ("int w[40];", "w[i] = i; w[i + 1] = 2; x[i] = w[i + 2];", ""),
         ("int w[n];", "for (int k = 0; k < n; k++) w[k] = i; x[i] = w[n - 1];", ""),
     ],
     ids=["filled", "by the iteration", "of any size"],

@@ -50,6 +50,26 @@ SAME = {
         "const float *r = flat + y[i]; y[i] = 0; x[i] = r[1];",
         "long r_first = y[i]; y[i] = 0; x[i] = flat[r_first + 1];",
     ),
+    "one that steps": (
+        "float *r = flat + i * m; for (int k = 0; k < m; k++) *r++ = k;",
+        "long r_at = i * m; for (int k = 0; k < m; k++) { flat[r_at + (long)(k - 0) * 1] = k; }",
+    ),
+    "one that goes on": (
+        "float *r = x; for (int k = 0; k < m; k++) r += 2; *r = 1;",
+        "long r_at = 0; for (int k = 0; k < m; k++) ; r_at += (long)(m > 0 ? m - 0 : 0) * 2; x[r_at] = 1;",
+    ),
+    "one that is set": (
+        "float *r = x + i; if (i > 2) r = x; *r = 1;",
+        "long r_at = i; if (i > 2) r_at = 0; x[r_at] = 1;",
+    ),
+    "one of two": (
+        "const float *r = n > 3 ? x : flat + i; x[i] = r[1];",
+        "x[i] = n > 3 ? x[1] : flat[i + 1];",
+    ),
+    "written to one of two": (
+        "float *r = n > 3 ? x + i : flat; *r = 1;",
+        "if (n > 3) x[i] = 1; else flat[0] = 1;",
+    ),
     "in a loop": (
         "for (int k = 0; k < m; k++) { float *r = &flat[k * n]; r[i] = 1; }",
         "for (int k = 0; k < m; k++) { flat[k * n + i] = 1; }",
@@ -64,10 +84,9 @@ def test_a_pointer_is_the_place_that_it_leads_to(how):
 
 
 CHANGED = {
-    "assigned": "float *r = x + i; if (i > 2) r = x; *r = 1;",
-    "stepped": "float *r = x; for (int k = 0; k < m; k++) *r++ = k;",
+    "into another array": "float *r = x + i; if (i > 2) r = flat; *r = 1;",
+    "multiplied": "float *r = x; r = r + i; r *= 2; *r = 1;",
     "its address": "float *r = x + i; float **q = &r; **q = 1;",
-    "without a place": "float *r; r = x; r[i] = 1;",
     "of another type": "int *r = (int *)x; r[i] = 1;",
     "of another type, without a cast": "float *r = y + i; r[0] = 1;",
     "a row that changes": "int k = i; float *r = a[k]; k = 0; r[0] = k;",

@@ -1,4 +1,4 @@
-"""A function's body without ``return``: its value goes into a variable, and what follows is left out.
+"""Code without ``return``, ``continue`` or ``break``: a value goes into a variable, and what follows is left out.
 
     if (c) return a; rest      -->  if (c) value = a; else { rest }
     for (...) if (c) return a; -->  for (...) if (c) { value = a; returned = 1; break; }

@@ -1,0 +1,56 @@
+"""Programs of strangers: kernels shaped as those of public mini-apps, networks, image, lattice and graph codes.
+
+They stand in ``strangers``, with the annotations that the tutorial teaches, and nothing else to suit the tool.  What is
+not accepted has the code of its diagnostic and the reason.
+"""
+
+from msgspec import Struct
+
+
+class Stranger(Struct, frozen=True):
+    """``refused`` is the code of what stands in the way, ``why`` says it; ``warned`` are codes of warnings.
+
+    ``random`` is false where ``verify`` knows no data that fits: indices that are read, or sizes that are.
+    """
+
+    refused: str = ""
+    why: str = ""
+    warned: tuple[str, ...] = ()
+    random: bool = True
+
+
+EXTENTS = "an index from memory, or contents, decide how many elements there are"
+"""A pointer whose extents are not proved: an error, or a warning with which the program is accepted."""
+
+STRANGERS = {
+    "bilateral": Stranger(random=False),
+    "breadth_first": Stranger("MF0201", EXTENTS, random=False),
+    "cluster_points": Stranger("MF0201", "rows are found by a table of pointers"),
+    "cosine_blocks": Stranger(random=False),
+    "count_triangles": Stranger(),
+    "cross_sections": Stranger(),
+    "edge_rows": Stranger(),
+    "element_volumes": Stranger(random=False),
+    "hash_messages": Stranger("MF0201", EXTENTS, random=False),
+    "ideal_gas": Stranger(random=False),
+    "image_columns": Stranger(),
+    "ising_checkerboard": Stranger("MF0201", EXTENTS, random=False),
+    "lattice_d2q9": Stranger(),
+    "lattice_d3q19": Stranger(),
+    "layer_activation": Stranger(),
+    "lennard_jones": Stranger(random=False),
+    "max_pool": Stranger(),
+    "median_filter": Stranger(),
+    "option_prices": Stranger("MF0201", EXTENTS, random=False),
+    "page_rank": Stranger(random=False),
+    "quantized_blocks": Stranger(),
+    "relax_edges": Stranger(random=False),
+    "scatter_charge": Stranger("MF0224", "a sum of floating-point numbers has an order"),
+    "sparse_rows": Stranger("MF0201", "rows are found by a table of pointers in a structure"),
+    "transformer_layernorm": Stranger(),
+    "transformer_matmul": Stranger(),
+    "transformer_softmax": Stranger(),
+    "triad": Stranger(),
+    "waxpby": Stranger(random=False),
+    "ycbcr_rows": Stranger(warned=("MF0403",)),
+}
