@@ -11,7 +11,7 @@ from metafork.analysis.races.diagnostics import check_races
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from tests.end_to_end.commands import METAFORK
-from tests.end_to_end.stranger_cases import EXTENTS, STRANGERS
+from tests.end_to_end.stranger_cases import STRANGERS
 from tests.sampling import sampled
 
 PROGRAMS = Path(__file__).parent / "strangers"
@@ -23,7 +23,7 @@ SAMPLE = ("layer_activation", "median_filter")
 def test_every_program_is_in_the_table():
     assert sorted(path.stem for path in PROGRAMS.iterdir()) == sorted(STRANGERS)
     assert len(STRANGERS) == 30
-    assert sum(not one.refused or one.why == EXTENTS for one in STRANGERS.values()) >= 26
+    assert sum(not one.refused for one in STRANGERS.values()) >= 26
 
 
 @pytest.mark.parametrize("name", STRANGERS)
@@ -35,11 +35,8 @@ def test_a_program_is_accepted_at_once_or_it_is_known_why_not(name):
         warnings = [one.code for one in check_races(unit)]
     except DiagnosticsError as refused:
         errors = [one.code for one in refused.diagnostics]
-    if case.why == EXTENTS:
-        assert {*errors, *warnings} <= {case.refused, "MF0403"}, (errors, warnings)
-    else:
-        assert set(errors) == ({case.refused} if case.refused else set()), errors
-        assert set(warnings) <= set(case.warned), warnings
+    assert set(errors) == ({case.refused} if case.refused else set()), errors
+    assert set(warnings) <= set(case.warned), warnings
 
 
 @pytest.mark.parametrize("name", sampled(RUNNING.keys(), SAMPLE))

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from metafork.frontend.host.known_names import KnownNames
 from metafork.frontend.host.variables import (
@@ -79,6 +80,11 @@ class HostFunction:
         self._visit_items(body, {**globals_, **parameters}, (), whole)
         self._leave(body.span)
         whole.last = self._order
+
+    @cached_property
+    def declared(self) -> tuple[syntax.Declarator, ...]:
+        """What the function declares, schedules included."""
+        return tuple(syntax.declarators_in(self.body))
 
     @property
     def is_certain(self) -> bool:

@@ -35,7 +35,7 @@ def with_own_arrays(
 ) -> syntax.ScheduleStatement:
     """Return a schedule in which the arrays of the function that are its own are declared."""
     named = {one.name for one in (*syntax.results_of(schedule), *(schedule.cache or ()))}
-    for declared in syntax.declarators_in(host.body):
+    for declared in host.declared:
         declarator = replace(declared, type=spelled_out(declared.type, host.typedefs))
         variable = site.visible.get(declarator.name)
         if variable is None or variable.span != declarator.name_span or not _may_be_own(host, variable, declarator):

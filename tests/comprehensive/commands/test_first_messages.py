@@ -491,14 +491,6 @@ FORMS = {
         ("as in `x[i]`",),
         (("*x++", "x[i]"),),
     ),
-    "a pointer for a loop's variable": Case(
-        nest("int n, int B, float *x", "    meta_for (float *p = x; p < x + n; p++)", "      *p = 2 * *p;"),
-        "MF0103",
-        (4, 15),
-        "the variable of a `meta_for` is an integer, and `p` is a pointer",
-        ("`meta_for (int i = 0; i < n; i++)`", "Write `x[i]` in place of `*p`"),
-        (("float *p = x; p < x + n; p++", "int i = 0; i < n; i++"), ("*p = 2 * *p", "x[i] = 2 * x[i]")),
-    ),
 }  # fmt: skip
 WARNINGS |= {
     "a block of too many threads": Case(

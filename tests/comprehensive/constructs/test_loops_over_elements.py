@@ -61,7 +61,8 @@ def test_blocks_compute_what_the_loops_say(name):
 def test_a_grid_of_elements_has_the_leaves_of_one_cut_by_hand():
     def leaves(text):
         (schedule,) = optimize(Source("input.mf", text), static="none").schedules
-        return [[one.strategies for one in leaf.variants] for leaf in schedule.leaves]
+        (leaf,) = schedule.leaves
+        return [one.strategies for one in leaf.variants]
 
     by_hand = (
         "void jacobi(int n, int m, int B0, int B1, const float a[n][m], float b[n][m])\n{\n  meta_schedule {\n"
@@ -70,4 +71,6 @@ def test_a_grid_of_elements_has_the_leaves_of_one_cut_by_hand():
         "        int y = 1 + (v * B0 + u), x = 1 + (p * B1 + q);\n        if (y < n - 1 && x <= m - 2)\n"
         "          b[y][x] = (a[y][x] + a[y][x - 1] + a[y][x + 1] + a[y - 1][x] + a[y + 1][x]) / 5; } }\n}\n"
     )
-    assert leaves(PROGRAMS["the inside of a grid"]) == leaves(by_hand)
+    fixed = leaves(by_hand)
+    # Blocks that the clause gives may compute more, with the same threads: those variants come first.
+    assert leaves(PROGRAMS["the inside of a grid"]) == [*fixed[:-1], *fixed]

@@ -150,12 +150,13 @@ def step(pending: list[Pending], known: Mapping[str, Macro], result: list[Pendin
     bound = _bound(macro, arguments, known, use)
     pasting = any(part.text == "##" for part in macro.body)
     written = dict(zip(macro.formals, arguments, strict=False)) if pasting else {}
+    nothing = Pending(Token(TokenKind.NAME, "", use), frozenset())  # an empty argument that is pasted
     body: list[Pending] = []
     for number, part in enumerate(macro.body):
         joined = pasting and any(near.text == "##" for near in macro.body[max(number - 1, 0) : number + 2])
         if part.kind is TokenKind.NAME and part.text in bound:
             # What is pasted is taken as it was written.
-            tokens = written.get(part.text, []) if joined else bound[part.text]
+            tokens = (written.get(part.text) or [nothing]) if joined else bound[part.text]
             body.extend(Pending(given.token, given.hidden | one.hidden | {macro.name}) for given in tokens)
         else:
             body.append(Pending(replace(part, span=use), one.hidden | {macro.name}))
@@ -172,15 +173,18 @@ def _pasted(body: list[Pending], macro: Macro, use: Span) -> list[Pending]:
             continue
         right = next(rest, None)
         if right is None or not found:
-            continue  # an empty argument
+            continue
         left = found.pop()
         text = left.token.text + right.token.text
+        if not (left.token.text and right.token.text):
+            found.append(left if left.token.text else right)
+            continue
         if not re.fullmatch(r"[A-Za-z_]\w*|\.?[0-9](?:[eEpP][+-]|[A-Za-z0-9_.])*", text):
             message = f"`{macro.name}` makes `{text}`, which is no name and no number"
             raise ExpansionError("MF0008", message, use)
         kind = TokenKind.NAME if re.match(r"[A-Za-z_]", text) else TokenKind.NUMBER
         found.append(Pending(Token(kind, text, use), left.hidden | right.hidden))
-    return found
+    return [one for one in found if one.token.text]
 
 
 def _bound(
