@@ -113,7 +113,9 @@ def _is_harmless(stmt: ir.Stmt) -> bool:
 
 
 def _is_plain(expr: ir.Expr) -> bool:
-    """Say whether an expression computes with floating numbers alone."""
+    """Say whether an expression computes with floating numbers, and constants, alone."""
+    if isinstance(expr, ir.IntConst):
+        return True
     if isinstance(expr, ir.Element):
         return expr.type.floating and all(map(_is_index, expr.indices))
     return expr.type.floating and all(map(_is_plain, ir.subexpressions(expr)))
