@@ -106,12 +106,18 @@ class Leaves(Generic[V]):
             if not proposing or any(one.version is dearer.version for one in found):
                 continue
             limits = self._limits(finished, dearer, [need for _, made in proposing for need in made.needs])
-            if limits is None:
+            known = None if limits is None else (*finished.system, *limits)
+            # Where one runs, no later one does.
+            if known is None or any(self._all_implied(known, one.limits) for one in found):
                 continue
+            assert limits is not None
             found.append(Proposal(dearer.version, dearer.applied, dearer.effects, self._values(dearer), limits))
             if not limits:
                 break
         return tuple(found)
+
+    def _all_implied(self, known: System, limits: System) -> bool:
+        return all(self.systems.implies(known, one) is Verdict.YES for one in limits)
 
     def _limits(self, finished: Quintuple[V], dearer: Quintuple[V], needs: Sequence[Need[V]]) -> System | None:
         """Return what must hold beside a path's system for a version to run and to pay; ``None``: it never does."""

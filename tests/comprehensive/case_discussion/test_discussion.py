@@ -395,6 +395,7 @@ def test_what_is_needed_and_not_known_is_not_there(share):
 
 
 def test_leaves_have_few_variants():
+    """Those that need more registers than one before them never run, and are left out."""
     def registers(version):
         return 9 + sum(2 ** int(name[1:]) for name in version)
 
@@ -405,8 +406,8 @@ def test_leaves_have_few_variants():
     assert [names for names, _ in variants] == [
         ("O0", "O1", "O2", "O3", "O4"),
         ("O0", "O1", "O2", "O3"),
-        ("O0", "O1", "O2", "O4"),
-        ("O0", "O1", "O3", "O4"),
+        ("O0", "O1", "O2"),
+        ("O0", "O1"),
     ]
 
 
