@@ -396,6 +396,7 @@ def test_what_is_needed_and_not_known_is_not_there(share):
 
 def test_leaves_have_few_variants():
     """Those that need more registers than one before them never run, and are left out."""
+
     def registers(version):
         return 9 + sum(2 ** int(name[1:]) for name in version)
 
