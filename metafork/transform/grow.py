@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from itertools import takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
+from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_shape import phases
+from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase, phases
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Span
@@ -32,8 +34,8 @@ class Grow(Struct, frozen=True):
 
     The grid loop is the one of the same dimension.  Legal where a block is one nest of thread loops and depends on both
     loops as ``i * B + u`` alone (the order of their iterations is free, by what ``meta_for`` promises), and where all
-    that it does stands behind a condition that is proved not to hold from ``m * B`` on.  ``i_tiles * 4 * B`` must be
-    proved to be an ``int``.
+    that it accesses stands behind a condition that is proved not to hold from ``m * B`` on.  The places of all
+    iterations, and what a thread computes of them in front of its conditions, must be proved to stay in their types.
     """
 
     loop: str
@@ -48,11 +50,9 @@ class Grow(Struct, frozen=True):
         found = loop_named(program, self.loop)
         if isinstance(found, Refused):
             return found
-        match program.body:
-            case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
-                pass
-            case _:
-                return Refused("a block does more than one nest of thread loops", program.span)
+        phase = only_phase(program)
+        if phase is None:
+            return Refused(SEVERAL_NESTS, program.span)
         if not isinstance(found, ThreadLoop):
             return Refused(f"`{self.loop}` is no thread loop", program.span)
         block, thread = program.grid[found.axis], found.head
@@ -68,7 +68,9 @@ class Grow(Struct, frozen=True):
         inner = ir.Var(fresh(thread.var, taken), INT)
         place = ir.binary("+", ir.binary("*", outer, size), inner)
         try:
-            body = _Placed(block.var, thread, place, assigned_variables(program.body)).body((*scalars, *phase.body))
+            body = _Placed(block.var, thread, place, assigned_variables(program.body)).body(
+                (*program.body[:-1], *phase.body)
+            )
         except _OtherwiseError as error:
             return Refused(str(error), error.span)
         grid, threads = list(program.grid), list(phase.threads)
@@ -78,25 +80,60 @@ class Grow(Struct, frozen=True):
         grown_phase = replace(phase, threads=tuple(threads), body=body)
         grown = replace(program, grid=tuple(grid), derived=derived, body=(grown_phase,))
         covered = ir.binary("*", block.extent, thread.extent)
-        if not _ends(grown, place, covered, ir.binary("*", more, thread.extent), analyses):
-            return Refused(f"no condition is known to leave out what lies behind the last `{block.var}`", thread.span)
-        return grown
+        unknown = _why_not(grown, place, covered, ir.binary("*", more, thread.extent), analyses)
+        return grown if unknown is None else Refused(unknown, thread.span)
 
 
-def _ends(grown: ir.Program, place: ir.Expr, covered: ir.Expr, reach: ir.Expr, analyses: Analyses) -> bool:
-    """Say whether a block is proved to access nothing at places from ``covered`` on, all of which are ints."""
+def _why_not(grown: ir.Program, place: ir.Expr, covered: ir.Expr, reach: ir.Expr, analyses: Analyses) -> str | None:
+    """Say what is not proved: that places below ``reach`` are ints, and nothing is accessed from ``covered`` on."""
     facts = analyses.facts(grown)
     scope = Scope.of(facts)
-    for loop in (*grown.grid, *phases(grown)[0].threads):
-        scope.bind(loop.var, Polynomial.symbol(loop.var))
+    (phase,) = phases(grown)
+    loops = {loop.var for loop in (*grown.grid, *phase.threads)}
+    for name in loops:
+        scope.bind(name, Polynomial.symbol(name))
     at, end, most = (scope.polynomial(one) for one in (place, covered, reach))
     if at is None or end is None or most is None:
-        return False
+        return "the extents of its loops are no polynomials in parameters"
     prover = analyses.prover(facts.constraints, tuple(scope.derived))
+    assert isinstance(place, ir.Binary)
+    assert isinstance(place.right, ir.Var)
+    places = _Places(place.right.name, at, most, loops)
+    computed = [one for one in takewhile(_is_declared, phase.body) if isinstance(one, ir.Declare)]
+    if not prover.proves(at_most(most, INT.greatest)) or not all(places.fits(one, scope, prover) for one in computed):
+        return "what a thread computes in front of its conditions is not known to stay within its type"
     behind = {tuple(c for guard in one.guards for c in guard.constraints) for one in analyses.references(grown, facts)}
-    return bool(prover.proves(at_most(most, INT.greatest))) and all(
-        prover.with_premises(said).derives(less_than(at, end)) for said in behind
-    )
+    if not all(prover.with_premises(said).derives(less_than(at, end)) for said in behind):
+        return "no condition is known to leave out what lies behind the last block"
+    return None
+
+
+def _is_declared(stmt: ir.Stmt) -> bool:
+    return isinstance(stmt, ir.Declare)
+
+
+class _Places(Struct, frozen=True):
+    """The places of a block's iterations, ``at`` for one of them, all below ``end``; ``thread`` is counted by ones."""
+
+    thread: str
+    at: Polynomial
+    end: Polynomial
+    loops: Set[str]
+
+    def fits(self, stmt: ir.Declare, scope: Scope, prover: Prover) -> bool:
+        """Say whether a scalar is proved to stay within its type at all places; it enters the scope."""
+        value = None if stmt.value is None else scope.polynomial(stmt.value)
+        scope.bind(stmt.name, value)
+        if value is None:
+            return stmt.value is None or not variables(stmt.value) & self.loops
+        if self.thread not in value.symbols:
+            return True
+        slope = value.coefficient(self.thread)
+        if slope is None or not slope.is_constant or (value - self.at * slope).symbols & self.loops:
+            return False
+        last = value + (self.end - self.at) * slope
+        up = slope.constant_value() > 0
+        return bool(prover.proves(at_most(last, stmt.type.greatest) if up else at_most(stmt.type.least, last)))
 
 
 class _OtherwiseError(Exception):

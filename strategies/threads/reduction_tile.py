@@ -16,15 +16,15 @@
                                                      ...                                      // c[i][j] = sums[...]
                                                    }
 
-A block keeps its threads and computes more: each thread has the iterations of several blocks.  What it computes of an
-operand serves as many sums, and what a strip reads of it lies in shared memory.  Sums are added up in the order of the
-program.
+A block keeps its threads and computes more: each thread has the iterations of several blocks.  An element that a
+thread loads serves all sums of its row or column, and comes from shared memory, where the strips lie.  Sums are added
+up in the order of the program.
 
 Legal always: blocks may run as one, by what ``meta_for`` promises (``metafork.transform.tile``); the sums of a thread
 are independent of each other, so that their loops may stand inside the loop over a strip; more barriers than before
 stand where all threads come to them, since the ends of the loop are the same for all.  No operand is written.
 It is done for floating sums, for then a tile at the end of an array needs no path of its own
-(``metafork.lowering.speculation``).
+(``metafork.analysis.memory.speculation``).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from msgspec.structs import replace
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import conjuncts
-from metafork.analysis.memory.block_memory import PathPlan, UnknownSizeError, block_memory
+from metafork.analysis.memory.block_memory import PathPlan, block_memory
+from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase
 from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.references import Reference
-from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
@@ -54,10 +54,9 @@ from metafork.transform.directive import Refused
 from metafork.transform.loops import counting
 from metafork.transform.schedule import applied
 from metafork.transform.tile import Tile
-from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP, not_untouched
-from strategies.threads.steady_loops import INT, LARGEST_BLOCK, Body, Nest, nests
+from strategies.threads.steady_loops import INT, Body, Nest, nests, not_known, read_in, why_no_room
 
 ORDERED = frozenset({"<", "<=", ">", ">="})
 
@@ -115,11 +114,9 @@ class _Reduction(Struct, frozen=True):
 
 def _reduction(program: ir.Program, analyses: Analyses) -> _Reduction | str:
     """Return the first loop of sums whose operands rows or columns of threads share, or why there is none."""
-    match program.body:
-        case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
-            pass
-        case _:
-            return "a block does more than one nest of thread loops"
+    phase = only_phase(program)
+    if phase is None:
+        return SEVERAL_NESTS
     loops = (*program.grid, *phase.threads)
     if any(loop.type is not INT or loop.extent.type is not INT for loop in loops):
         return "the loops of grid and threads do not all count int"
@@ -142,10 +139,10 @@ def _reduction(program: ir.Program, analyses: Analyses) -> _Reduction | str:
 def _operands(nest: Nest, references: Sequence[Reference]) -> list[Reference] | str:
     """Return what a loop of floating sums reads in each iteration, or why it is none."""
     variable = nest.view.variable.name
-    values = {one.name: one for one in nest.before if isinstance(one, ir.Declare)}
-    kept = values.keys() & names_in((nest.loop, *nest.behind)) - nest.steady
-    if any(values[name].value is None for name in kept):
-        return f"a scalar has no value before the loop over {variable}"
+    accesses = read_in(nest, references)
+    if isinstance(accesses, str):
+        return accesses
+    kept = {one.name for one in nest.before if isinstance(one, ir.Declare)} - nest.steady
     own = {one.name for one in nest.loop.body if isinstance(one, ir.Declare)}
     for stmt in nest.loop.body:
         match stmt:
@@ -155,22 +152,13 @@ def _operands(nest: Nest, references: Sequence[Reference]) -> list[Reference] | 
                 pass
             case _:
                 return f"the loop over {variable} does more than add up floating numbers"
-    inside = {part for part in ir.parts_of((nest.loop,)) if isinstance(part, ir.Element)}
     written = {one.array for one in references if one.writes}
-    found: list[Reference] = []
-    for one in references:
-        ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
-        if one.element not in inside or not ranges:
-            continue
-        trips = ranges[0].trips
-        if trips is not None and trips.is_constant and trips.constant_value() <= LARGEST_BLOCK:
-            return f"the loop over {variable} has few iterations"
-        if None in one.indices or one.clamped or one.wrapped:
-            return f"the elements of {one.array} that the loop over {variable} comes to are not known"
+    for one in accesses:
+        if (unknown := not_known(one, variable)) is not None:
+            return unknown
         if one.array in written or not one.element.type.floating:
             return f"{one.array} is written, or holds no floating numbers"
-        found.append(one)
-    return found or f"the loop over {variable} reads nothing"
+    return accesses or f"the loop over {variable} reads nothing"
 
 
 def _shared_axes(program: ir.Program, phase: ir.Phase, operands: Sequence[Reference]) -> tuple[int, int] | str:
@@ -198,20 +186,15 @@ def _remarks(program: ir.Program, found: _Reduction) -> Iterator[Remark]:
 
 def _why_not(mined: ir.Program, analyses: Analyses) -> str | None:
     """Say why the strips of a program have no place in shared memory, or its sums none in registers."""
-    try:
-        memory = block_memory(mined, analyses)
-    except UnknownSizeError as reason:
-        return str(reason)
-    if memory.left_out:
-        return memory.left_out[0].reason
+    if (full := why_no_room(mined, analyses)) is not None:
+        return full
+    memory = block_memory(mined, analyses)
     if any(path.block_arrays for path in memory.paths):
         return "the sums of a thread have no registers"
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     if not all(_in_any_case(path, prover) for path in memory.paths):
         return "sums at the end of an array would take a path of their own"
-    growth, known = Growth.of(mined, analyses), (*memory.facts.derived, *memory.derived)
-    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, known)]
-    return f"a strip of {wide[0]} grows with the data" if wide else None
+    return None
 
 
 def _in_any_case(path: PathPlan, prover: Prover) -> bool:

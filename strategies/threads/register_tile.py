@@ -118,16 +118,18 @@ class RegisterTile(Strategy, frozen=True):
                 needless = {"planes"} if shape.columns else set()
                 needless |= {"other columns", "other rows"} if grown is not shape.program else set()
                 left = tuple(one for one in self.shapes[number:] if one not in needless)
-                smaller = replace(self, shapes=left) if left else None
-                if smaller is None and grown is not shape.program:
-                    smaller = replace(self, shapes=STRATEGY.shapes, grows=False)
+                smaller = replace(self, shapes=left) if left else self._of_fewer(program)
                 needs = (*shape.needs, *full_tiles(grown))
                 tiled = replace(version, program=grown)
                 return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
-        if self.grows and program.blocked and self.shapes != STRATEGY.shapes:
-            return replace(self, shapes=STRATEGY.shapes, grows=False).apply(version, analyses)
+        if self.shapes != STRATEGY.shapes and (fewer := self._of_fewer(program)) is not None:
+            return fewer.apply(version, analyses)
         return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
+
+    def _of_fewer(self, program: Program) -> RegisterTile | None:
+        """Return what is tried behind the last shape of blocks that keep their threads: with fewer, all shapes."""
+        return replace(self, shapes=STRATEGY.shapes, grows=False) if self.grows and program.blocked else None
 
 
 class _Tiled(Struct, frozen=True):

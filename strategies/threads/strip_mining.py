@@ -40,9 +40,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase
 from metafork.analysis.references import Reference
-from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -55,11 +54,9 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.caching import Growth
 from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 from strategies.threads.needs import FULL_WARP, not_untouched
-from strategies.threads.steady_loops import LARGEST_BLOCK, Nest, nests
+from strategies.threads.steady_loops import Nest, nests, not_known, read_in, why_no_room
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT
@@ -83,11 +80,9 @@ class StripMining(Strategy, frozen=True):
         program = version.program
         if (split := not_untouched(version)) is not None:
             return split
-        match program.body:
-            case (*scalars, ir.Phase() as phase) if all(isinstance(one, ir.Declare) for one in scalars):
-                pass
-            case _:
-                return NotApplied("a block does more than one nest of thread loops")
+        phase = only_phase(program)
+        if phase is None:
+            return NotApplied(SEVERAL_NESTS)
         if any(loop.type is not INT or loop.extent.type is not INT for loop in phase.threads):
             return NotApplied("thread loops do not all count int")
         mined, found, loops = program, dict[str, dict[str, ir.Element]](), list[ir.For]()
@@ -102,7 +97,7 @@ class StripMining(Strategy, frozen=True):
             strips = _Strips(last, nest, set(names_of(mined))).body()
             cached = tuple(array.name for array in mined.arrays if array.name in {*mined.mapping.cached, *common})
             mined = replace(mined, body=(*mined.body[:-1], *strips)).mapped(cached=cached)
-        unfit = self._too_little_work(loops, mined) or _why_not(mined, analyses) if found else step
+        unfit = self._too_little_work(loops, mined) or why_no_room(mined, analyses) if found else step
         if unfit is not None:
             return NotApplied(unfit)
         names, arrays = " and ".join(found), ", ".join(mined.mapping.cached)
@@ -156,31 +151,22 @@ def _first(program: ir.Program, analyses: Analyses) -> tuple[ir.Phase, Nest, dic
 def _common(phase: ir.Phase, nest: Nest, references: Sequence[Reference]) -> dict[str, ir.Element] | str:
     """Return the arrays of which all threads read the same elements in the loop, each with a read, or why not."""
     variable = nest.view.variable.name
-    kept = [
-        one for one in nest.before if isinstance(one, ir.Declare) and one.name in names_in((nest.loop, *nest.behind))
-    ]
-    if any(one.value is None for one in kept):
-        return f"a scalar has no value before the loop over {variable}"
     if private_arrays((*nest.before, *(one for scalars, _ in nest.guards for one in scalars))):
         return "a thread has arrays of its own outside of the loop"
     changing = assigned_variables((nest.loop,))
     changing |= {stmt.name for stmt in ir.walk_statements((nest.loop,)) if isinstance(stmt, ir.Declare)}
     written = {one.array for one in references if one.writes}
     threads = {loop.var for loop in phase.threads}
-    inside = {part for part in ir.parts_of((nest.loop,)) if isinstance(part, ir.Element)}
+    accesses = read_in(nest, references)
+    if isinstance(accesses, str):
+        return accesses
     found: dict[str, ir.Element] = {}
-    for one in references:
-        ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
-        if one.element not in inside or not ranges:
-            continue
-        trips = ranges[0].trips
-        if trips is not None and trips.is_constant and trips.constant_value() <= LARGEST_BLOCK:
-            return f"the loop over {variable} has few iterations"
+    for one in accesses:
         if not variables(one.element) & changing:
             continue
         symbols = {name for index in one.indices if index is not None for name in index.symbols}
-        if None in one.indices or one.clamped or one.wrapped:
-            return f"the elements of {one.array} that the loop over {variable} comes to are not known"
+        if (unknown := not_known(one, variable)) is not None:
+            return unknown
         if variable not in symbols:
             continue
         if symbols & threads or one.array in written:
@@ -194,20 +180,6 @@ def _remarks(program: ir.Program, found: Mapping[str, Mapping[str, ir.Element]])
         for name, read in common.items():
             reason = f"all threads of a block read its elements in the loop over {variable}, which they walk in strips"
             yield Remark("shared memory", name, True, reason, program.array(name).span, read.span)
-
-
-def _why_not(mined: ir.Program, analyses: Analyses) -> str | None:
-    """Say why the strips of a program have no place in shared memory, or its kernel cannot be made."""
-    try:
-        memory = block_memory(mined, analyses)
-        lower(mined, mined.name, analyses)
-    except (UnknownSizeError, CannotLowerError) as reason:
-        return str(reason)
-    if memory.left_out:
-        return memory.left_out[0].reason
-    growth, known = Growth.of(mined, analyses), (*memory.facts.derived, *memory.derived)
-    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, known)]
-    return f"a strip of {wide[0]} grows with the data" if wide else None
 
 
 class _Strips:

@@ -6,7 +6,7 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.scope import Scope
-from metafork.ir.program import Phase, Program, walk_statements
+from metafork.ir.program import Declare, Phase, Program, walk_statements
 
 
 class UnknownShapeError(Exception):
@@ -16,6 +16,19 @@ class UnknownShapeError(Exception):
 def phases(program: Program) -> tuple[Phase, ...]:
     """Return the phases of a program in textual order."""
     return tuple(stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase))
+
+
+def only_phase(program: Program) -> Phase | None:
+    """Return the phase of a block that does one nest of thread loops, behind scalars; ``None`` of another."""
+    match program.body:
+        case (*scalars, Phase() as phase) if all(isinstance(one, Declare) for one in scalars):
+            return phase
+        case _:
+            return None
+
+
+SEVERAL_NESTS = "a block does more than one nest of thread loops"
+"""What is said where there is no ``only_phase``."""
 
 
 def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynomial, ...]:

@@ -56,7 +56,7 @@ class _LeftOut(Visitor):
         self.left_out: set[int] = set()
 
     def element(self, node: ir.Element, number: int) -> None:
-        pass
+        """Do nothing: a visitor that has a method for elements counts them."""
 
     def branch(self, node: ir.If) -> None:
         before = self.elements

@@ -41,8 +41,10 @@ def test_a_block_computes_more(name):
 
 
 NESTS = """
+#include <assert.h>
 void f(int n, int B, const float a[n], float b[n])
 {{
+  assert({known});
   meta_schedule {{
     meta_for (int i = 0; i < {extent}; i++)
       meta_for (int u = 0; u < B; u++) {{
@@ -53,21 +55,39 @@ void f(int n, int B, const float a[n], float b[n])
 """
 
 
+FAR = "n <= 1000000 && B <= 1024"
+PLACE = "int x = i * B + u;"
+
+
 @pytest.mark.parametrize(
-    ("extent", "body", "why"),
+    ("extent", "body", "known", "why"),
     [
-        ("n / B", "b[i * B + u] = a[i * B + u];", "no condition is known"),
-        ("(n + B - 1) / B", "int x = i * B + u; if (x < n) b[x] = a[u];", "in another way"),
-        ("(n + B - 1) / B", "int x = u * ((n + B - 1) / B) + i; if (x < n) b[x] = a[x];", "in another way"),
-        ("(n + B - 1) / B", "int x = i * B + u; if (x < n + 1) b[x] = 1;", "no condition is known"),
-        ("(n + B - 1) / B", "int x = i * B + u; if (x < n) b[x] = 1;", "no condition is known"),
+        ("n / B", "b[i * B + u] = a[i * B + u];", FAR, "no condition is known"),
+        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = a[u];", FAR, "in another way"),
+        ("(n + B - 1) / B", "int x = u * ((n + B - 1) / B) + i; if (x < n) b[x] = a[x];", FAR, "in another way"),
+        ("(n + B - 1) / B", f"{PLACE} if (x < n + 9000) b[x] = 1;", FAR, "no condition is known"),
+        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = 1;", "n > 0", "within its type"),
+        ("(n + B - 1) / B", "if (i * B + u < n) b[i * B + u] = 1;", "n > 0", "within its type"),
+        ("(n + B - 1) / B", f"{PLACE} int y = 2140 * x; if (x < n) b[x] = y;", FAR, "within its type"),
+        ("(n + B - 1) / B", f"{PLACE} int y = -2147 * x; if (x < n) b[x] = y;", FAR, "within its type"),
+        (
+            "(n + B - 1) / B",
+            f"{PLACE} int y = x * x; if (x < n) b[x] = y;",
+            "n <= 40000 && B <= 1024",
+            "within its type",
+        ),
     ],
 )
-def test_other_nests_stay(extent, body, why):
-    """The last could leave ``int``: nothing says that ``n`` is far from its end."""
-    found = grown(NESTS.format(extent=extent, body=body), "grow(u, 4)")
+def test_other_nests_stay(extent, body, known, why):
+    found = grown(NESTS.format(extent=extent, body=body, known=known), "grow(u, 4)")
     assert isinstance(found, Refused)
     assert why in found.reason
+
+
+@pytest.mark.parametrize("body", [PLACE, f"{PLACE} int y = 2000 * x, z = -x;", f"int y = 2 * n; {PLACE}"])
+def test_nests_that_people_wrote_grow_where_all_is_proved(body):
+    text = NESTS.format(extent="(n + B - 1) / B", body=f"{body} if (x < n) b[x] = a[x];", known=FAR)
+    assert not isinstance(grown(text, "grow(u, 4)"), Refused)
 
 
 def test_loops_of_the_grid_do_not_grow():
