@@ -25,8 +25,8 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
     """Return up to ``wanted`` points a variant, those first that show something that no earlier one shows.
 
     Blocks walk the grid at a third of them and more, and at the first, where such points are found; blocks of several
-    threads where there are any.  A variant that has few points is looked for among larger blocks, one that has no point
-    of a small block among full ones, and one that has none of these among large arrays and grids.
+    threads where there are any.  A variant that has few points is looked for among larger blocks, then among full ones,
+    and one that has none among large arrays and grids.
     """
     variants = {(leaf.id, one.number): one for leaf in finder.tree.leaves for one in leaf.variants}
     pool: dict[Key, list[Point]] = {key: [] for key in variants}
@@ -56,11 +56,12 @@ def chosen_points(finder: Points, wanted: int, tries: int) -> dict[Key, list[Poi
                 break
     # Sizes that the text has may be large; a few such points say much less than many small ones, but not nothing.
     for kind, most in (("full", 6 * wanted), ("vast", 8 * MOST_VAST)):
-        missing = {key for key, points in pool.items() if not points}
+        least = 1 if kind == "vast" else wanted
+        missing = {key for key, points in pool.items() if len(points) < (least if key in dynamic else 1)}
         for point in finder.parameter_points(tries, **{kind: True}) if missing else ():
             for found in _at(finder, point):
                 key = found.leaf, found.variant
-                if key in missing and len(pool[key]) < most:
+                if key in missing and len(pool[key]) < most and found not in pool[key]:
                     pool[key].append(found)
             if all(len(pool[key]) >= most for key in missing):
                 break

@@ -63,8 +63,8 @@ BLOCKS = (2, 4, 8, 16, 17, 32)
 WHOLE_BLOCKS, FLAT = (4, 4, 8, 8, 16, 32), (1, 2, 3)
 """Those that tiles fill, in vectors, and those without tiles."""
 
-FULL_BLOCKS = (1, 2, 16, 32, 64)
-"""Those of which two make a full block."""
+FULL_BLOCKS, FULL_CUBES = (1, 2, 16, 32, 64), (4, 8, 16, 32)
+"""Those of which two make a full block, and three in three dimensions."""
 
 GRID_FIELDS = ("grid_dim_x", "grid_dim_y", "grid_dim_z")
 """The machine's limits of a launch; a kernel's x is the innermost loop of the grid."""
@@ -185,7 +185,7 @@ class Points:
             elif parameter.kind.value == "program":
                 sizes: Sequence[int] = SIZES[:reach]
                 if full:
-                    sizes = FULL_BLOCKS
+                    sizes = FULL_BLOCKS if len(self.tree.program.grid) < 3 else FULL_CUBES
                 elif whole:
                     sizes = FLAT if parameter.name == flat else WHOLE_BLOCKS
                 elif parameter.name == widened:

@@ -93,7 +93,7 @@ CASES = {
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
     "reduction": Case(at(n=(37, 16), B=(8, 4))),
     "scan": Case(at(n=(37, 16), B=(8, 4))),
-    "sobel": Case(at(rows=(9, 8), cols=(11, 35), B0=(4, 2), B1=(8, 32))),
+    "sobel": Case(at(rows=(9, 8, 17), cols=(11, 35, 40), B0=(4, 2, 8), B1=(8, 32, 32))),
     "sobel_bytes": Case(
         at(width=(13, 8, 34), height=(9, 8, 17), TX=(4, 8, 32), TY=(2, 4, 16)), {"src": "k * 37 % 251"}
     ),

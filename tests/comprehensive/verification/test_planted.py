@@ -232,7 +232,9 @@ def test_a_bug_of_the_emitted_text_is_noticed(with_bugs, bug):
     failing = [failure for failure in found.failures if failure.schedule == name]
     assert failing
     if bug.leaf:
-        assert {failure.leaf for failure in failing} == {bug.leaf}
+        # A store outside of arrays that is noticed may crash the driver later, while another leaf runs.
+        told = [failure for failure in failing if "ended with status" not in failure.message] or failing
+        assert {failure.leaf for failure in told} == {bug.leaf}
     if "barrier" in bug.name:
         assert {failure.check for failure in failing} & {"races", "code"}
 

@@ -32,7 +32,7 @@ MACHINE = f"65536 1024 41728 {BLOCK} {GRID} {PROCESSOR}"
 def test_every_leaf_is_launched_on_the_callers_memory(matmul, driver, tmp_path):
     done, calls = driver.run([matmul.directory / "interface"], log=tmp_path / "log")
     lines = done.stdout.splitlines()
-    assert lines[:3] == ["query 0 -1", f"machine 80 255 {MACHINE}", "refused -1 -5"]
+    assert lines[:3] == ["query 0 -1", f"machine 80 255 {MACHINE} 32 256", "refused -1 -5"]
     assert lines[3:] == [f"leaf {leaf} 0 same" for leaf in leaves(matmul)]
     assert (done.returncode, calls.violations, calls.left) == (0, [], [])
     assert len(calls.ran) == len(leaves(matmul)) >= 5
