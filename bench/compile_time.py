@@ -23,7 +23,7 @@ from gpucc import ROOT, TARGET, kernel_forms
 from rig import missing_tools
 from rig.tools import command
 
-from comprehensive.emit.leaf_code import ptx_code
+from metafork.comprehensive.emit.leaf_code import ptx_code
 from metafork.ir.ir_strategies import WHOLE
 from metafork.printing.cuda import kernel_text
 

@@ -21,11 +21,11 @@ from rig import missing_tools
 from rig.tools import WORK
 from speed_cases import CASES
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets.cuda import Cuda
-from comprehensive.emit.targets.ptx import Ptx
-from comprehensive.emit.targets.target import NoCodeError
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets.cuda import Cuda
+from metafork.comprehensive.emit.targets.ptx import Ptx
+from metafork.comprehensive.emit.targets.target import NoCodeError
+from metafork.comprehensive.optimize import optimize
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "executed.json"

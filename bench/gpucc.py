@@ -45,10 +45,10 @@ from metafork.llvm.targets import Nvptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.caching import with_cached_arrays
-from strategies.cse import STRATEGIES as CSE
-from strategies.granularity import STRATEGY as GRANULARITY
-from strategies.strategy import Applied
+from metafork.strategies.caching import with_cached_arrays
+from metafork.strategies.cse import STRATEGIES as CSE
+from metafork.strategies.granularity import STRATEGY as GRANULARITY
+from metafork.strategies.strategy import Applied
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "bench" / "results" / "gpucc.json"

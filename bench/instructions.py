@@ -59,7 +59,7 @@ def optimized(source, static=None):
     """Run ``metafork optimize``, with an instance for these values where some are given, and return its folder."""
     values = {} if static is None else static
     folder = WORK / "".join([source.stem, *(f".{name}{value}" for name, value in values.items()), ".out"])
-    code = "from comprehensive.cli import main; main()"
+    code = "from metafork.comprehensive.cli import main; main()"
     words = [sys.executable, "-c", code, "optimize", source, "-o", folder]
     words += [f"--static={name}={value}" for name, value in values.items()] or ["--static=none"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -25,18 +25,18 @@ from pathlib import Path
 
 from msgspec.structs import asdict
 
-from comprehensive import registry
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.optimize import optimize
-from comprehensive.systems.start import Start
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Polynomial, at_most
-from strategies.strategy import StrategyOf
+from metafork.comprehensive import registry
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.systems.start import Start
+from metafork.evaluators.counter import CounterValue
+from metafork.strategies.strategy import StrategyOf
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ("matadd", "jacobi1d", "transpose", "matmul")
 IMPORTS = "import sympy, z3, islpy, llvmlite.binding"
-COMMAND = "from comprehensive.cli import main; main()"
+COMMAND = "from metafork.comprehensive.cli import main; main()"
 LIMIT = 2.5
 
 

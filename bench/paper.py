@@ -79,7 +79,7 @@ TABLES = (
 def optimized(name):
     """Run ``metafork optimize`` as the paper has it, and return its folder."""
     folder = WORK / f"{name}.paper.out"
-    code = "from comprehensive.cli import main; main()"
+    code = "from metafork.comprehensive.cli import main; main()"
     words = [sys.executable, "-c", code, "optimize", ROOT / "examples" / f"{name}.mf", "-o", folder]
     words += ["--order", "paper", "--machine", "sm_80", "--static=none"]
     done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False, cwd=ROOT)

@@ -34,7 +34,7 @@ KERNELS = (
 LIMIT_SECONDS = dict.fromkeys(KERNELS, 1.0) | {"tricubic": 3.0, "tricubic2": 3.0}
 LIMIT_MEGABYTES = 300
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000)
-RUN = "import sys; from comprehensive.cli import main; sys.argv[0] = 'metafork'; main()"
+RUN = "import sys; from metafork.comprehensive.cli import main; sys.argv[0] = 'metafork'; main()"
 
 
 def generated_stencil(loads, row=5):

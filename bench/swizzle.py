@@ -65,7 +65,7 @@ GROWTH = {
 def measure(sketch, constants):
     """Run the command once; return its figures and its JSON."""
     options = [word for name, value in constants.items() for word in ("-D", f"{name}={value}")]
-    code = "from comprehensive.cli import main; main()"
+    code = "from metafork.comprehensive.cli import main; main()"
     path = str(SKETCHES / f"{sketch}.swz")
     command = [sys.executable, "-c", code, "swizzle", path, "--all", "--emit", "json", *options]
     # One thread: the figures are of one core, whatever numpy was built with.

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from comprehensive.emit import kernel_of
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import kernel_of
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.cuda import kernel_text

@@ -10,8 +10,8 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program, checking
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program, Version
-from strategies.caching import with_cached_arrays
-from strategies.strategy import NotApplied, Strategy
+from metafork.strategies.caching import with_cached_arrays
+from metafork.strategies.strategy import NotApplied, Strategy
 
 
 class Step(Struct, frozen=True):
@@ -37,7 +37,7 @@ def applied(program: Program, strategies: Sequence[Strategy], analyses: Analyses
     version = Version(with_cached_arrays(program, analyses).program)
     if checking():
         check_program(version.program)
-        from strategies.checked import checked
+        from metafork.strategies.checked import checked
 
         strategies = [checked(strategy) for strategy in strategies]
     steps: list[Step] = []

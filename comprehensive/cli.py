@@ -18,8 +18,8 @@ from typing import Any, NoReturn
 
 import click
 
-from comprehensive.signals import unwind_when_asked_to_end
-from comprehensive.streams import give_up, prepare_streams
+from metafork.comprehensive.signals import unwind_when_asked_to_end
+from metafork.comprehensive.streams import give_up, prepare_streams
 
 INTERRUPTED = 130
 """The exit status after SIGINT: 128 and the signal's number."""
@@ -68,7 +68,7 @@ def _no_command(name: str, following: Sequence[str]) -> str:
 
 
 class LazyGroup(click.Group):
-    """A click group that imports ``comprehensive.commands.<name>`` on first use of ``<name>``."""
+    """A click group that imports ``metafork.comprehensive.commands.<name>`` on first use of ``<name>``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the command names in the order of the table."""
@@ -78,7 +78,7 @@ class LazyGroup(click.Group):
         """Import and return the command, or ``None`` where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"comprehensive.commands.{cmd_name.replace('-', '_')}")
+        module = importlib.import_module(f"metafork.comprehensive.commands.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
         return command
 

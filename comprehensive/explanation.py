@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from comprehensive.case_discussion.order import ByCost, at_its_leaf
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.thread_arrays import thread_arrays
+from metafork.comprehensive.case_discussion.order import ByCost, at_its_leaf
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Program, Version
-from strategies.caching import CachingChoice, to_be_tried, with_cached_arrays
-from strategies.strategy import Applied, Remark, Strategy
+from metafork.strategies.caching import CachingChoice, to_be_tried, with_cached_arrays
+from metafork.strategies.strategy import Applied, Remark, Strategy
 
 _HINT = "--order paper puts the leaves with it first"
 

@@ -12,15 +12,15 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from comprehensive.emit import LeafCode
-from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.target import NoCodeError, Target
-from comprehensive.optimize import Result
-from comprehensive.signals import OutOfTimeError, until
-from comprehensive.tree.left_out import without_kernels
-from comprehensive.tree.page import LeafSource
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit import LeafCode
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.target import NoCodeError, Target
+from metafork.comprehensive.optimize import Result
+from metafork.comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.tree.left_out import without_kernels
+from metafork.comprehensive.tree.page import LeafSource
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 
 if TYPE_CHECKING:  # LLVM takes time to load
     from metafork.llvm.amdgpu_target import AmdgpuObject

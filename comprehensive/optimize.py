@@ -16,14 +16,17 @@ from typing import Any
 
 from msgspec import structs
 
-from comprehensive import registry
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.order import ByCost
-from comprehensive.case_discussion.quintuple import Case, Outcome, Proposal
-from comprehensive.case_discussion.trace import trace
-from comprehensive.case_discussion.typical_values import typical_values
-from comprehensive.explanation import explained
-from comprehensive.options import (
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.analysis.exactness import exact_unit
+from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive import registry
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.case_discussion.order import ByCost
+from metafork.comprehensive.case_discussion.quintuple import Case, Outcome, Proposal
+from metafork.comprehensive.case_discussion.trace import trace
+from metafork.comprehensive.case_discussion.typical_values import typical_values
+from metafork.comprehensive.explanation import explained
+from metafork.comprehensive.options import (
     ALL_MACHINES,
     MachineLike,
     Order,
@@ -33,15 +36,15 @@ from comprehensive.options import (
     machine_limits,
     with_assumptions,
 )
-from comprehensive.plugins import load
-from comprehensive.reading import parse
-from comprehensive.scheduled import scheduled_unit
-from comprehensive.signals import OutOfTimeError, until
-from comprehensive.systems.points import Number
-from comprehensive.systems.start import Start, identifiers, start_of
-from comprehensive.tree import render, report, tree_json
-from comprehensive.tree.document import TreeDocument, document_of, is_sign
-from comprehensive.tree.schedule_tree import (
+from metafork.comprehensive.plugins import load
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.scheduled import scheduled_unit
+from metafork.comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.systems.start import Start, identifiers, start_of
+from metafork.comprehensive.tree import render, report, tree_json
+from metafork.comprehensive.tree.document import TreeDocument, document_of, is_sign
+from metafork.comprehensive.tree.schedule_tree import (
     UNTOLD,
     CounterInfo,
     Leaf,
@@ -51,10 +54,7 @@ from comprehensive.tree.schedule_tree import (
     Variant,
     numbered,
 )
-from evaluators.counter import Counter, CounterOf, details_of
-from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
-from metafork.analysis.exactness import exact_unit
-from metafork.analysis.races.diagnostics import check_races
+from metafork.evaluators.counter import Counter, CounterOf, details_of
 from metafork.frontend import read_source
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.invariants import check_program, checking
@@ -63,8 +63,8 @@ from metafork.ir.messages.source import Source, base_name
 from metafork.ir.program import Program, Version
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.runtime.machine import Between
-from strategies.caching import to_be_tried, with_cached_arrays
-from strategies.strategy import Remark, Strategy
+from metafork.strategies.caching import to_be_tried, with_cached_arrays
+from metafork.strategies.strategy import Remark, Strategy
 
 Progress = Callable[[str, Statistics], None]
 
@@ -285,7 +285,7 @@ def discuss(
     program = choice.program
     if checking():
         check_program(program)
-        from strategies.checked import checked
+        from metafork.strategies.checked import checked
 
         strategies = [checked(strategy) for strategy in strategies]
     start = start_of(program, counters, taken, fixed)
@@ -302,7 +302,11 @@ def discuss(
     typical = static == "auto" and not listed
     if not typical and not listed:
         return tree
-    from comprehensive.case_discussion.instances import NOTHING_TYPICAL, InstanceMaker, all_combinations  # for these
+    from metafork.comprehensive.case_discussion.instances import (  # for these
+        NOTHING_TYPICAL,
+        InstanceMaker,
+        all_combinations,
+    )
 
     combinations = typical_values(program, analyses.hardware.warp_size) if typical else all_combinations(listed)
     if not combinations:

@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from comprehensive.registry import UnknownNameError, closest
-from comprehensive.systems.points import Number
-from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.comprehensive.registry import UnknownNameError, closest
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.systems.signs import integral
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Expr, IntConst, Program, Var, binary
 from metafork.ir.static_values import MOST_COMBINATIONS, StaticValues, static_parameters
@@ -182,7 +182,7 @@ def with_assumptions(unit: TranslationUnit, assume: Sequence[str]) -> Translatio
     """
     if not assume:
         return unit
-    from comprehensive.systems.inequality_text import InequalityError, inequality
+    from metafork.comprehensive.systems.inequality_text import InequalityError, inequality
 
     for text in assume:
         placed = False
@@ -226,7 +226,9 @@ def _as_expression(polynomial: Polynomial, types: Mapping[str, ScalarType]) -> E
         factors: list[Expr] = [Var(name, types[name]) for name, exponent in mono for _ in range(exponent)]
         if coefficient != 1 or not factors:
             if coefficient >= 2**63:
-                from comprehensive.systems.inequality_text import InequalityError  # for those who assume so much
+                from metafork.comprehensive.systems.inequality_text import (
+                    InequalityError,  # for those who assume so much
+                )
 
                 raise InequalityError(f"{coefficient} does not fit 64 bits")
             long = coefficient >= 2**31

@@ -20,9 +20,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from evaluators.counter import Counter, details_of
+from metafork.evaluators.counter import Counter, details_of
 from metafork.runtime.machine import FIELDS, SYMBOLS
-from strategies.strategy import Strategy
+from metafork.strategies.strategy import Strategy
 
 GROUP = "metafork.plugins"
 """The entry-point group of installed plugins."""
@@ -93,7 +93,9 @@ def _plugin(name: str, module: ModuleType) -> Plugin:
         _check_limit(name, one)
     for one in strategies:
         if not isinstance(one, Strategy):
-            raise PluginError(f"plugin {name}: {one!r} is no strategy: it does not extend strategies.strategy.Strategy")
+            raise PluginError(
+                f"plugin {name}: {one!r} is no strategy: it does not extend metafork.strategies.strategy.Strategy"
+            )
     return Plugin(name, counters, strategies, targets)
 
 

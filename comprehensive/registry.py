@@ -11,57 +11,57 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from comprehensive.plugins import Plugin, PluginError, installed
-from comprehensive.spelled_options import OptionError, name_and_options, with_options
-from evaluators.counter import Counter
-from strategies.strategy import Strategy
+from metafork.comprehensive.plugins import Plugin, PluginError, installed
+from metafork.comprehensive.spelled_options import OptionError, name_and_options, with_options
+from metafork.evaluators.counter import Counter
+from metafork.strategies.strategy import Strategy
 
 Named = TypeVar("Named", Counter, Strategy)
 
 COUNTERS = {
-    "threads_per_block": "evaluators.threads_per_block",
-    "registers_per_thread": "evaluators.registers_per_thread",
-    "registers_per_block": "evaluators.registers_per_block",
-    "shared_memory": "evaluators.shared_memory",
+    "threads_per_block": "metafork.evaluators.threads_per_block",
+    "registers_per_thread": "metafork.evaluators.registers_per_thread",
+    "registers_per_block": "metafork.evaluators.registers_per_block",
+    "shared_memory": "metafork.evaluators.shared_memory",
 }
 """Module of each counter, in the default order of evaluation."""
 
 OPTIONAL_COUNTERS: dict[str, str] = {
-    "bank_degree": "evaluators.bank_degree",
-    "global_loads": "evaluators.global_loads",
-    "instructions": "evaluators.instructions",
-    "occupancy": "evaluators.occupancy",
+    "bank_degree": "metafork.evaluators.bank_degree",
+    "global_loads": "metafork.evaluators.global_loads",
+    "instructions": "metafork.evaluators.instructions",
+    "occupancy": "metafork.evaluators.occupancy",
 }
 """Counters that take part when they are named."""
 
 STRATEGIES = {
-    "cse1": "strategies.cse",
-    "cse2": "strategies.cse",
-    "scalar_replacement": "strategies.scalar_replacement",
-    "granularity_groups": "strategies.granularity_groups",
-    "reduction_tile": "strategies.threads.reduction_tile",
-    "strip_mining": "strategies.threads.strip_mining",
-    "register_tile": "strategies.threads.register_tile",
-    "unroll_and_jam": "strategies.threads.unroll_and_jam",
-    "granularity": "strategies.granularity",
-    "caching": "strategies.caching",
-    "tiles": "strategies.tiles",
+    "cse1": "metafork.strategies.cse",
+    "cse2": "metafork.strategies.cse",
+    "scalar_replacement": "metafork.strategies.scalar_replacement",
+    "granularity_groups": "metafork.strategies.granularity_groups",
+    "reduction_tile": "metafork.strategies.threads.reduction_tile",
+    "strip_mining": "metafork.strategies.threads.strip_mining",
+    "register_tile": "metafork.strategies.threads.register_tile",
+    "unroll_and_jam": "metafork.strategies.threads.unroll_and_jam",
+    "granularity": "metafork.strategies.granularity",
+    "caching": "metafork.strategies.caching",
+    "tiles": "metafork.strategies.tiles",
 }
 """Module of each strategy, in the default order of omega."""
 
 OPTIONAL_STRATEGIES = {
-    "double_buffering": "strategies.double_buffering",
-    "register_pressure1": "strategies.llvm.register_pressure",
-    "register_pressure2": "strategies.llvm.register_pressure",
-    "register_pressure3": "strategies.llvm.register_pressure",
-    "rematerialize": "strategies.llvm.llvm_choices",
-    "shuffle": "strategies.llvm.shuffle",
-    "sink": "strategies.llvm.llvm_choices",
-    "speculate": "strategies.llvm.llvm_choices",
-    "straight_line": "strategies.llvm.llvm_choices",
-    "swizzle": "strategies.swizzle_layout",
-    "thread_striding": "strategies.threads.thread_striding",
-    "unroll": "strategies.llvm.llvm_choices",
+    "double_buffering": "metafork.strategies.double_buffering",
+    "register_pressure1": "metafork.strategies.llvm.register_pressure",
+    "register_pressure2": "metafork.strategies.llvm.register_pressure",
+    "register_pressure3": "metafork.strategies.llvm.register_pressure",
+    "rematerialize": "metafork.strategies.llvm.llvm_choices",
+    "shuffle": "metafork.strategies.llvm.shuffle",
+    "sink": "metafork.strategies.llvm.llvm_choices",
+    "speculate": "metafork.strategies.llvm.llvm_choices",
+    "straight_line": "metafork.strategies.llvm.llvm_choices",
+    "swizzle": "metafork.strategies.swizzle_layout",
+    "thread_striding": "metafork.strategies.threads.thread_striding",
+    "unroll": "metafork.strategies.llvm.llvm_choices",
 }
 """Strategies that take part when they are named."""
 

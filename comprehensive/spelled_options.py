@@ -12,7 +12,7 @@ from typing import get_type_hints
 
 from msgspec import structs
 
-from strategies.strategy import Strategy
+from metafork.strategies.strategy import Strategy
 
 _NAME = r"(\+?)([^{},]*)(?:\{([^{}]*)\})?"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
-from comprehensive.tree.render import svg
+from metafork.comprehensive.tree.render import svg
 
 FOLDER = Path(__file__).parent
 HOUSE = ("comprehensive", "strategies", "evaluators")
@@ -20,7 +20,7 @@ def arrows() -> dict[str, tuple[str, ...]]:
         for contract in contracts
         if contract["type"] == "forbidden"
         and len(contract["source_modules"]) == 1
-        and contract["source_modules"][0].startswith("metafork.")
+        and contract["source_modules"][0].count(".") == 1
     }
     return {
         room: tuple(other for other in forbidden if other != room and f"metafork.{other}" not in names)

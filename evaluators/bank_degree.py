@@ -14,13 +14,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
-from evaluators.banks.simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
-from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
+from metafork.evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError, shared_accesses
+from metafork.evaluators.banks.simulation import SAMPLED, Listed, UnknownDegreeError, access_degree, without_conflict
+from metafork.evaluators.counter import CounterValue, NotKnown
 from metafork.ir.program import Program, Version
 
 

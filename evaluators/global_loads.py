@@ -17,10 +17,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, NotKnown
-from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.ir import program as ir
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.kernel import Kernel

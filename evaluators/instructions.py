@@ -13,11 +13,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, NotKnown
-from evaluators.registers.model import NVCC_PASSES, NVCC_UNROLLS_BY
-from evaluators.sample_launch import executed
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.evaluators.registers.model import NVCC_PASSES, NVCC_UNROLLS_BY
+from metafork.evaluators.sample_launch import executed
 from metafork.ir.program import Version
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text

@@ -16,13 +16,13 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from evaluators.counter import MACHINE_MARK, CounterValue, Details, NotKnown
-from evaluators.registers_per_block import in_whole_warps
-from evaluators.registers_per_thread import registers
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import MACHINE_MARK, CounterValue, Details, NotKnown
+from metafork.evaluators.registers_per_block import in_whole_warps
+from metafork.evaluators.registers_per_thread import registers
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.program import Version
 
 REGISTER_UNIT = 256

@@ -13,12 +13,12 @@ from typing import ClassVar, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evaluators.counter import CounterValue, Details, Measure, NotKnown
-from evaluators.registers_per_thread import registers
-from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.values.scope import Scope
+from metafork.evaluators.counter import CounterValue, Details, Measure, NotKnown
+from metafork.evaluators.registers_per_thread import registers
+from metafork.evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.ir.program import Version
 
 

@@ -12,10 +12,10 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, Details, Measure, NotKnown
-from evaluators.registers.model import measure, shipped_model
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses, NotCountedError
+from metafork.evaluators.counter import CounterValue, Details, Measure, NotKnown
+from metafork.evaluators.registers.model import measure, shipped_model
 from metafork.ir.program import Version
 from metafork.llvm.ptx_target import TargetError
 from metafork.lowering.lowering import CannotLowerError, lower

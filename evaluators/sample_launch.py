@@ -14,9 +14,9 @@ from math import prod
 
 import numpy as np
 
-from evaluators.counter import NotKnown
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.values.scope import Facts
+from metafork.evaluators.counter import NotKnown
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Expr, ParameterKind, Program, Var, walk_expression

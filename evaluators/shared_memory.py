@@ -12,9 +12,9 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.evaluators.counter import CounterValue, Details, NotKnown
 from metafork.ir.program import Version
 
 

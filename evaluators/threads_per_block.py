@@ -7,11 +7,11 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, Details, NotKnown
 from metafork.algebra.polynomial import ONE
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape
 from metafork.analysis.values.scope import Scope
+from metafork.evaluators.counter import CounterValue, Details, NotKnown
 from metafork.ir.program import Version
 
 

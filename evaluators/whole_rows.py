@@ -7,11 +7,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups, phases
 from metafork.analysis.values.scope import Scope
+from metafork.evaluators.counter import CounterValue, NotKnown
 from metafork.ir.program import Version
 
 

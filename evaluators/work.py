@@ -23,11 +23,11 @@ from collections.abc import Callable, Collection, Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evaluators.counter import NotKnown
-from evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.values.scope import Facts
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.kernel_walk import KernelWalk, UnknownCountError
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
 from metafork.lowering.lowering import CannotLowerError, lower

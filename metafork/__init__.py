@@ -11,28 +11,36 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from comprehensive.building.library import build
-    from comprehensive.building.loaded import load
-    from comprehensive.optimize import Result, optimize
-    from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Variant
-    from comprehensive.verification import Verification, verify
+    from metafork.comprehensive.building.library import build
+    from metafork.comprehensive.building.loaded import load
+    from metafork.comprehensive.optimize import Result, optimize
+    from metafork.comprehensive.tree.schedule_tree import (
+        CounterInfo,
+        Leaf,
+        LeafReference,
+        Node,
+        NoLeaf,
+        ScheduleTree,
+        Variant,
+    )
+    from metafork.comprehensive.verification import Verification, verify
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
     from metafork.runtime.machine import Machine
 
 _HOME = {
-    "build": "comprehensive.building.library",
-    "load": "comprehensive.building.loaded",
-    "optimize": "comprehensive.optimize",
-    "verify": "comprehensive.verification",
-    "Verification": "comprehensive.verification",
-    "Result": "comprehensive.optimize",
-    "ScheduleTree": "comprehensive.tree.schedule_tree",
-    "Node": "comprehensive.tree.schedule_tree",
-    "Leaf": "comprehensive.tree.schedule_tree",
-    "Variant": "comprehensive.tree.schedule_tree",
-    "LeafReference": "comprehensive.tree.schedule_tree",
-    "NoLeaf": "comprehensive.tree.schedule_tree",
-    "CounterInfo": "comprehensive.tree.schedule_tree",
+    "build": "metafork.comprehensive.building.library",
+    "load": "metafork.comprehensive.building.loaded",
+    "optimize": "metafork.comprehensive.optimize",
+    "verify": "metafork.comprehensive.verification",
+    "Verification": "metafork.comprehensive.verification",
+    "Result": "metafork.comprehensive.optimize",
+    "ScheduleTree": "metafork.comprehensive.tree.schedule_tree",
+    "Node": "metafork.comprehensive.tree.schedule_tree",
+    "Leaf": "metafork.comprehensive.tree.schedule_tree",
+    "Variant": "metafork.comprehensive.tree.schedule_tree",
+    "LeafReference": "metafork.comprehensive.tree.schedule_tree",
+    "NoLeaf": "metafork.comprehensive.tree.schedule_tree",
+    "CounterInfo": "metafork.comprehensive.tree.schedule_tree",
     "Diagnostic": "metafork.ir.messages.diagnostics",
     "DiagnosticsError": "metafork.ir.messages.diagnostics",
     "Machine": "metafork.runtime.machine",

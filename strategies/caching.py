@@ -42,8 +42,8 @@ from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, ParameterKind, Program, Version, walk_statements
-from strategies.hints import bounded_loop_hints, chosen_index_hint
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
+from metafork.strategies.hints import bounded_loop_hints, chosen_index_hint
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
 
 
 class Caching(Strategy, frozen=True):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, NotApplied, Strategy
 
 
 def checked(strategy: Strategy) -> Strategy:

@@ -48,9 +48,9 @@ from metafork.ir.rewriting import (
     assigned_variables,
     names_of,
 )
-from strategies.loops.simplification import factors, summands
-from strategies.loops.spine import counted_extent
-from strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
+from metafork.strategies.loops.simplification import factors, summands
+from metafork.strategies.loops.spine import counted_extent
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 
 TEMPORARY = re.compile(r"t[0-9]+")
 """Names of temporaries: a value that one of them holds already needs no second."""

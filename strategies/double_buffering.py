@@ -21,11 +21,11 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 
 
 class DoubleBuffering(Strategy, frozen=True):

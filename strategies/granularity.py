@@ -55,13 +55,13 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.printing.expressions import expression
-from strategies.hints import loop_hints, loop_name, loops_off_the_spine
-from strategies.loops.grid_index import join
-from strategies.loops.grid_tile import Joining
-from strategies.loops.normal_form import from_zero
-from strategies.loops.rolling import definition_of, rolled_bodies
-from strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, spine_of
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
+from metafork.strategies.hints import loop_hints, loop_name, loops_off_the_spine
+from metafork.strategies.loops.grid_index import join
+from metafork.strategies.loops.grid_tile import Joining
+from metafork.strategies.loops.normal_form import from_zero
+from metafork.strategies.loops.rolling import definition_of, rolled_bodies
+from metafork.strategies.loops.spine import Body, Spine, counted_extent, replaced_on_spine, spine_of
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
 
 
 class Granularity(Strategy, frozen=True):

@@ -33,12 +33,12 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir.program import Program, Version
+from metafork.strategies.granularity import Step, reduced_once
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.threads.needs import not_untouched
 from metafork.transform.directive import Refused
 from metafork.transform.schedule import applied
 from metafork.transform.tile import Tail, Tile
-from strategies.granularity import Step, reduced_once
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
-from strategies.threads.needs import not_untouched
 
 MOST_LOOPS = 2
 """Granularity loops that are taken: rows and columns of a thread's results."""

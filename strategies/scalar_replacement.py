@@ -57,7 +57,7 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.ir.visitor import Body, Rewriter
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
 
 
 class ScalarReplacement(Strategy, frozen=True):

@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 
-from evaluators.counter import CounterOf
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import CounterOf
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
 

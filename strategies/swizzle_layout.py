@@ -28,15 +28,15 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from evaluators.bank_degree import bank_accesses
-from evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
-from evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
+from metafork.evaluators.bank_degree import bank_accesses
+from metafork.evaluators.banks.shared_accesses import SharedAccess, UnknownAccessError
+from metafork.evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
 """Layouts that are tried for a tile; the first of the best is taken."""

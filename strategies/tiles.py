@@ -29,7 +29,7 @@ from metafork.analysis.memory.thread_use import used_once_along_rows, with_colum
 from metafork.analysis.memory.windows import Window
 from metafork.ir.mapping import ROW_BY_ROW, Layout
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 PADDED = Layout(padding=1)
 

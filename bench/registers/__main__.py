@@ -24,13 +24,13 @@ import calibration
 import corpus
 import oracle
 
-from evaluators.registers.model import measure, model_from_json, model_to_json
+from metafork.evaluators.registers.model import measure, model_from_json, model_to_json
 from metafork.ir.kernel import Kernel
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, external_functions, optimize, parsed
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
-from strategies.llvm.register_pressure import PIPELINES
+from metafork.strategies.llvm.register_pressure import PIPELINES
 
 HERE = Path(__file__).resolve().parent
 TARGET = "sm_80"

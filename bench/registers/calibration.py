@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from merit import relative_errors, spearman
 
-from evaluators.registers.model import ANY_SIGN, NAMES, RegisterModel, Terms
+from metafork.evaluators.registers.model import ANY_SIGN, NAMES, RegisterModel, Terms
 
 _SWEEPS = 600
 _FOLDS = 8

@@ -23,11 +23,11 @@ from metafork.ir.program import Version
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import optimize, parsed, ptx_of
 from metafork.lowering.lowering import lower
-from strategies.caching import STRATEGY as CACHING
-from strategies.caching import with_cached_arrays
-from strategies.cse import STRATEGIES as CSE
-from strategies.granularity import STRATEGY as GRANULARITY
-from strategies.strategy import Applied
+from metafork.strategies.caching import STRATEGY as CACHING
+from metafork.strategies.caching import with_cached_arrays
+from metafork.strategies.cse import STRATEGIES as CSE
+from metafork.strategies.granularity import STRATEGY as GRANULARITY
+from metafork.strategies.strategy import Applied
 
 ROOT = Path(__file__).resolve().parents[2]
 _HELD_OUT = ROOT / "bench/registers/corpus/held_out"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 
-from comprehensive.signals import OutOfTimeError
+from metafork.comprehensive.signals import OutOfTimeError
 
 Left = Callable[[float], float]
 """How much time is left for all, if programs that run have taken so many seconds of the processors."""

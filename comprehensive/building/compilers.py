@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from comprehensive.building.commands import Commands
+from metafork.comprehensive.building.commands import Commands
 
 PLAIN = ("-O2", "-fPIC", "-ffp-contract=off")
 """What C and C++ are compiled with: results are those of the serial program, bit for bit."""

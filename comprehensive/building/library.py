@@ -8,6 +8,7 @@ each other; a library that is not what it was is built anew.
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -18,17 +19,16 @@ from typing import Any
 
 from platformdirs import user_cache_path
 
-from comprehensive.building.commands import Commands
-from comprehensive.building.compilers import Toolchain, make_library, toolchain
-from comprehensive.building.runtime_object import runtime_object
-from comprehensive.emit import rendered_files, write_files
-from comprehensive.emit.outputs import make_rule
-from comprehensive.emit.own_files import see_that_all_are_ours
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import Result, optimize, source_of
+from metafork.comprehensive.building.commands import Commands
+from metafork.comprehensive.building.compilers import Toolchain, make_library, toolchain
+from metafork.comprehensive.building.runtime_object import runtime_object
+from metafork.comprehensive.emit import rendered_files, write_files
+from metafork.comprehensive.emit.outputs import make_rule
+from metafork.comprehensive.emit.own_files import see_that_all_are_ours
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import Result, optimize, source_of
 from metafork.ir.messages.source import Source
 
-PACKAGES = ("metafork", "evaluators", "strategies", "comprehensive")
 LIBRARY, TREE, CHECKSUM = "library.so", "tree.json", "checksum"
 
 
@@ -109,9 +109,8 @@ def _key(source: Source, headers: tuple[str, ...], tools: Toolchain, options: di
     parts = [source.name, source.text, *source.definitions, *source.folders, *tools.identity]
     parts += [Path(one).read_text(encoding="utf-8", errors="replace") for one in headers]
     parts += [f"{name}={value!r}" for name, value in sorted(options.items())]
-    for package in PACKAGES:
-        root = Path(__file__).parents[2] / package
-        for path in sorted(root.rglob("*")):
+    for folder, _, names in sorted(os.walk(Path(__file__).parents[2], followlinks=True)):
+        for path in (Path(folder, name) for name in sorted(names)):
             if path.suffix in (".py", ".h"):
                 state = path.stat()
                 parts.append(f"{path} {state.st_size} {state.st_mtime_ns}")

@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from comprehensive.building.compilers import has_gpu
-from comprehensive.building.device_arrays import OnDevice, borrowed, handle_of, on_device
-from comprehensive.building.library import cached
-from comprehensive.building.structured import Layout
-from comprehensive.optimize import source_of
-from comprehensive.options import machine_values
-from comprehensive.reading import parse
-from comprehensive.tree import render
-from comprehensive.tree.document import ScheduleDocument, TreeDocument
-from comprehensive.tree.selection import Selection, select, told, without_unasked
-from comprehensive.tree.tree_fields import parsed
-from comprehensive.tree.tree_reading import from_json
+from metafork.comprehensive.building.compilers import has_gpu
+from metafork.comprehensive.building.device_arrays import OnDevice, borrowed, handle_of, on_device
+from metafork.comprehensive.building.library import cached
+from metafork.comprehensive.building.structured import Layout
+from metafork.comprehensive.optimize import source_of
+from metafork.comprehensive.options import machine_values
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.tree import render
+from metafork.comprehensive.tree.document import ScheduleDocument, TreeDocument
+from metafork.comprehensive.tree.selection import Selection, select, told, without_unasked
+from metafork.comprehensive.tree.tree_fields import parsed
+from metafork.comprehensive.tree.tree_reading import from_json
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from comprehensive.building.commands import Commands
-from comprehensive.building.compilers import identity_of
-from comprehensive.emit import runtime_include_dir
-from comprehensive.emit.device_file import RUNTIME, runtime_file
-from comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.building.commands import Commands
+from metafork.comprehensive.building.compilers import identity_of
+from metafork.comprehensive.emit import runtime_include_dir
+from metafork.comprehensive.emit.device_file import RUNTIME, runtime_file
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
 
 
 def runtime_object(commands: Commands, compiling: Sequence[str]) -> str:

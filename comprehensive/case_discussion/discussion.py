@@ -18,15 +18,23 @@ from itertools import zip_longest
 
 from msgspec import structs
 
-from comprehensive.case_discussion.leaves import Leaves, described, displayed, under
-from comprehensive.case_discussion.measurements import OUT_OF_TIME
-from comprehensive.case_discussion.quintuple import Case, OrderOf, Outcome, Precedence, Proposal, Quintuple, Step
-from comprehensive.signals import OutOfTimeError, until
-from comprehensive.systems.start import Start
-from comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
-from evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied, StrategyOf, V
+from metafork.comprehensive.case_discussion.leaves import Leaves, described, displayed, under
+from metafork.comprehensive.case_discussion.measurements import OUT_OF_TIME
+from metafork.comprehensive.case_discussion.quintuple import (
+    Case,
+    OrderOf,
+    Outcome,
+    Precedence,
+    Proposal,
+    Quintuple,
+    Step,
+)
+from metafork.comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.systems.start import Start
+from metafork.comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
+from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown
+from metafork.strategies.strategy import NotApplied, StrategyOf, V
 
 
 class Discussion(Leaves[V]):

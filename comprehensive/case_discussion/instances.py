@@ -18,21 +18,21 @@ from itertools import product
 
 from msgspec import structs
 
-from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case
-from comprehensive.case_discussion.typical_values import is_simpler
-from comprehensive.systems.systems import System, Systems
-from comprehensive.tree.schedule_tree import Leaf, ScheduleTree, Variant, numbered, values_text
-from evaluators.counter import CounterOf, CounterValue, NotKnown
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.polynomial import ZERO, Polynomial
 from metafork.algebra.symbols import placed
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.case_discussion.measurements import Measurements
+from metafork.comprehensive.case_discussion.quintuple import Case
+from metafork.comprehensive.case_discussion.typical_values import is_simpler
+from metafork.comprehensive.systems.systems import System, Systems
+from metafork.comprehensive.tree.schedule_tree import Leaf, ScheduleTree, Variant, numbered, values_text
+from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, NotApplied, Strategy
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""

@@ -12,16 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Generic
 
-from comprehensive.case_discussion.measurements import Measurements
-from comprehensive.case_discussion.quintuple import Case, Proposal, Quintuple
-from comprehensive.systems.start import Start
-from comprehensive.systems.systems import Consistency, System, Systems
-from comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Statistics, Tree
-from evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
 from metafork.algebra.polynomial import Constraint, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import AppliedOf, Effect, Need, NotApplied, StrategyOf, V
+from metafork.comprehensive.case_discussion.measurements import Measurements
+from metafork.comprehensive.case_discussion.quintuple import Case, Proposal, Quintuple
+from metafork.comprehensive.systems.start import Start
+from metafork.comprehensive.systems.systems import Consistency, System, Systems
+from metafork.comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Statistics, Tree
+from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
+from metafork.strategies.strategy import AppliedOf, Effect, Need, NotApplied, StrategyOf, V
 
 MOST_PROPOSALS = 4
 """Most versions that go before that of a leaf."""

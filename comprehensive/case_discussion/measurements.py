@@ -10,17 +10,17 @@ from __future__ import annotations
 from itertools import count
 from typing import Generic
 
-from comprehensive.signals import OutOfTimeError, until
-from comprehensive.systems.signs import integral
-from comprehensive.systems.start import Start
-from comprehensive.systems.systems import System, Systems
-from comprehensive.tree.schedule_tree import Statistics
-from evaluators.counter import MACHINE_MARK, CounterOf, CounterValue, NotKnown
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol
 from metafork.analysis.analyses import Analyses
-from strategies.strategy import AppliedOf, NotApplied, StrategyOf, V
+from metafork.comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.systems.signs import integral
+from metafork.comprehensive.systems.start import Start
+from metafork.comprehensive.systems.systems import System, Systems
+from metafork.comprehensive.tree.schedule_tree import Statistics
+from metafork.evaluators.counter import MACHINE_MARK, CounterOf, CounterValue, NotKnown
+from metafork.strategies.strategy import AppliedOf, NotApplied, StrategyOf, V
 
 OUT_OF_TIME = "the time limit was reached before it was done"
 

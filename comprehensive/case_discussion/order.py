@@ -13,15 +13,15 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from comprehensive.case_discussion.quintuple import Precedence
-from evaluators.counter import NotKnown
-from evaluators.work import Work, work
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.thread_use import with_column_conflicts
+from metafork.comprehensive.case_discussion.quintuple import Precedence
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.work import Work, work
 from metafork.ir.program import Program, Version
-from strategies.strategy import Applied, Strategy
+from metafork.strategies.strategy import Applied, Strategy
 
 
 class ByCost(Struct, frozen=True):

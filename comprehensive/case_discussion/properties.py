@@ -13,12 +13,15 @@ from itertools import combinations
 
 from msgspec import Struct
 
-from comprehensive.case_discussion.quintuple import Outcome
-from comprehensive.systems.points import Number
-from comprehensive.systems.solver import PathSolver, as_integers
-from comprehensive.systems.start import Start
-from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import (
+from metafork.algebra.polynomial import Constraint
+from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.case_discussion.quintuple import Outcome
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.systems.solver import PathSolver, as_integers
+from metafork.comprehensive.systems.start import Start
+from metafork.comprehensive.systems.systems import System
+from metafork.comprehensive.tree.schedule_tree import (
     AS_WRITTEN,
     Inconsistent,
     LeafReference,
@@ -28,11 +31,8 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     leaf_name,
 )
-from evaluators.counter import CounterOf, CounterValue
-from metafork.algebra.polynomial import Constraint
-from metafork.algebra.prover import Verdict
-from metafork.analysis.analyses import Analyses
-from strategies.strategy import NotApplied, StrategyOf, V
+from metafork.evaluators.counter import CounterOf, CounterValue
+from metafork.strategies.strategy import NotApplied, StrategyOf, V
 
 EFFORT = 4_000_000
 

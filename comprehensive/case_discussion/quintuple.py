@@ -12,12 +12,12 @@ from typing import Generic, Protocol
 
 from msgspec import Struct
 
-from comprehensive.systems.points import Number
-from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import Statistics, Tree
-from evaluators.counter import CounterOf, CounterValue, V_contra
 from metafork.algebra.symbols import DerivedSymbol
-from strategies.strategy import Effect, StrategyOf, V
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.systems.systems import System
+from metafork.comprehensive.tree.schedule_tree import Statistics, Tree
+from metafork.evaluators.counter import CounterOf, CounterValue, V_contra
+from metafork.strategies.strategy import Effect, StrategyOf, V
 
 
 class Precedence(Struct, frozen=True):

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from comprehensive.case_discussion.quintuple import Step
-from evaluators.counter import Counter, CounterValue, details_of
-from strategies.strategy import Strategy
+from metafork.comprehensive.case_discussion.quintuple import Step
+from metafork.evaluators.counter import Counter, CounterValue, details_of
+from metafork.strategies.strategy import Strategy
 
 
 def trace(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     InputFile,
     diagnostics_option,
     mistakes_of_options,
@@ -56,15 +56,15 @@ def command(
     begins with it: without a `cache` clause the arrays of shared memory are chosen first. What each did, or why it
     did not apply, goes to standard error. A strategy that works on the LLVM IR leaves the text as it is.
     """
-    from comprehensive import registry
-    from comprehensive.application import applied
-    from comprehensive.options import with_assumptions
-    from comprehensive.reading import parse
-    from comprehensive.scheduled import scheduled_program, scheduled_unit
-    from comprehensive.spelled_options import split_names
     from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
+    from metafork.comprehensive import registry
+    from metafork.comprehensive.application import applied
+    from metafork.comprehensive.options import with_assumptions
+    from metafork.comprehensive.reading import parse
+    from metafork.comprehensive.scheduled import scheduled_program, scheduled_unit
+    from metafork.comprehensive.spelled_options import split_names
     from metafork.ir.contraction import contracted_unit
     from metafork.ir.messages.diagnostics import DiagnosticsError, excerpt
     from metafork.ir.messages.source import NOWHERE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     InputFile,
     chosen_options,
     diagnostics_option,
@@ -60,10 +60,10 @@ def command(
 
     nvcc compiles for the GPU of this machine where there is one; else kernels run on the processor.
     """
-    from comprehensive.building.commands import BuildError
-    from comprehensive.building.library import build
-    from comprehensive.emit import NotOursError
-    from comprehensive.options import asked_static
+    from metafork.comprehensive.building.commands import BuildError
+    from metafork.comprehensive.building.library import build
+    from metafork.comprehensive.emit import NotOursError
+    from metafork.comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import DiagnosticsError
 
     source = None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     InputFile,
     diagnostics_option,
     preprocessor_options,
@@ -38,10 +38,10 @@ def command(
     The exit status is 1 where a file is at fault.  With `--diagnostics json` or `sarif` one document for all files goes
     to standard output.
     """
-    from comprehensive.reading import parse
-    from comprehensive.scheduled import scheduled_unit
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
+    from metafork.comprehensive.reading import parse
+    from metafork.comprehensive.scheduled import scheduled_unit
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     found: list[Diagnostic] = []

@@ -8,6 +8,6 @@ import click
 @click.command(name="cmake-dir")
 def command() -> None:
     """Print the directory of MetaFork.cmake."""
-    from comprehensive.emit import runtime_include_dir
+    from metafork.comprehensive.emit import runtime_include_dir
 
     click.echo(runtime_include_dir().parent / "cmake")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     InputFile,
     diagnostics_option,
     mistakes_of_options,
@@ -20,10 +20,10 @@ from comprehensive.commands.faults import (
     reassociate_option,
     strict_option,
 )
-from comprehensive.streams import colored
+from metafork.comprehensive.streams import colored
 
 if TYPE_CHECKING:
-    from comprehensive.options import Order
+    from metafork.comprehensive.options import Order
 
 
 _CODE = re.compile(r"MF[0-9]{4}", re.IGNORECASE)
@@ -75,18 +75,18 @@ def command(
     files = tuple(path for path in files if not _is_code(path))
     if codes:
         click.echo("\n\n".join(_entry(code) for code in codes))
-    from comprehensive import registry
-    from comprehensive.case_discussion.order import ByCost
-    from comprehensive.explanation import explanation
-    from comprehensive.options import with_assumptions
-    from comprehensive.reading import parse
-    from comprehensive.scheduled import scheduled_unit
-    from comprehensive.spelled_options import split_names
-    from comprehensive.tree.remarks import with_carets
-    from comprehensive.tree.schedule_tree import listed_text
     from metafork.analysis.analyses import Analyses
     from metafork.analysis.exactness import exact_unit
     from metafork.analysis.races.diagnostics import check_races
+    from metafork.comprehensive import registry
+    from metafork.comprehensive.case_discussion.order import ByCost
+    from metafork.comprehensive.explanation import explanation
+    from metafork.comprehensive.options import with_assumptions
+    from metafork.comprehensive.reading import parse
+    from metafork.comprehensive.scheduled import scheduled_unit
+    from metafork.comprehensive.spelled_options import split_names
+    from metafork.comprehensive.tree.remarks import with_carets
+    from metafork.comprehensive.tree.schedule_tree import listed_text
     from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError
 
     names = None if strategies is None else split_names(strategies)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
-from comprehensive.commands.names import listed, told
-from comprehensive.streams import colored
+from metafork.comprehensive.commands.names import listed, told
+from metafork.comprehensive.streams import colored
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
 from metafork.ir.messages.line_markers import with_presumed_places
 from metafork.ir.messages.source import Source
@@ -162,7 +162,7 @@ def write_output(path: Path, text: str | bytes) -> None:
 
     Raises ``click.ClickException`` where it cannot be written.
     """
-    from comprehensive.emit import write_files
+    from metafork.comprehensive.emit import write_files
 
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
@@ -178,7 +178,7 @@ def _names_of(kind: str) -> Callable[[click.Context, click.Parameter, str | None
     shown_or_given = listed(kind)
 
     def callback(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str] | None:
-        from comprehensive.spelled_options import split_names
+        from metafork.comprehensive.spelled_options import split_names
 
         given = shown_or_given(context, parameter, text)
         return None if given is None else split_names(given)
@@ -262,12 +262,12 @@ def mistakes_of_options() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        from comprehensive.emit.targets.target import TargetOptionError
-        from comprehensive.options import StaticValueError
-        from comprehensive.plugins import PluginError
-        from comprehensive.registry import UnknownNameError
-        from comprehensive.spelled_options import OptionError
-        from comprehensive.systems.inequality_text import InequalityError
+        from metafork.comprehensive.emit.targets.target import TargetOptionError
+        from metafork.comprehensive.options import StaticValueError
+        from metafork.comprehensive.plugins import PluginError
+        from metafork.comprehensive.registry import UnknownNameError
+        from metafork.comprehensive.spelled_options import OptionError
+        from metafork.comprehensive.systems.inequality_text import InequalityError
         from metafork.ir.contraction import NameTakenError
         from metafork.runtime.machine import MachineError
 

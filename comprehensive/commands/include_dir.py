@@ -8,6 +8,6 @@ import click
 @click.command(name="include-dir")
 def command() -> None:
     """Print the directory of the C runtime headers."""
-    from comprehensive.emit import runtime_include_dir
+    from metafork.comprehensive.emit import runtime_include_dir
 
     click.echo(runtime_include_dir())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from comprehensive.registry import UnknownNameError
+    from metafork.comprehensive.registry import UnknownNameError
 
 OPTIONS = {"machine": "--machine", "counter": "--counters", "strategy": "--strategies", "back end": "--backend"}
 """The option of ``metafork optimize`` that takes a kind of names."""
@@ -88,25 +88,25 @@ def _machines() -> str:
 
 
 def _counters() -> str:
-    from comprehensive.registry import COUNTERS, OPTIONAL_COUNTERS
+    from metafork.comprehensive.registry import COUNTERS, OPTIONAL_COUNTERS
 
     return _two_lists("counters", COUNTERS, OPTIONAL_COUNTERS)
 
 
 def _strategies() -> str:
-    from comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES
+    from metafork.comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES
 
     return _two_lists("strategies", STRATEGIES, OPTIONAL_STRATEGIES)
 
 
 def _backends() -> str:
-    from comprehensive.emit.targets.table import known_targets
+    from metafork.comprehensive.emit.targets.table import known_targets
 
     return "\n".join(["back ends:", *(f"  {name}" for name in known_targets())])
 
 
 def _two_lists(plural: str, default: Iterable[str], optional: Iterable[str]) -> str:
-    from comprehensive.registry import DESCRIPTIONS
+    from metafork.comprehensive.registry import DESCRIPTIONS
 
     first, others = tuple(default), tuple(optional)
     width = max(map(len, (*first, *others)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     INCOMPLETE,
     InputFile,
     Seconds,
@@ -30,15 +30,15 @@ from comprehensive.commands.faults import (
     static_option,
     strict_option,
 )
-from comprehensive.commands.names import listed
-from comprehensive.commands.side_by_side import in_order
-from comprehensive.streams import moves_its_cursor
+from metafork.comprehensive.commands.names import listed
+from metafork.comprehensive.commands.side_by_side import in_order
+from metafork.comprehensive.streams import moves_its_cursor
 
 if TYPE_CHECKING:
-    from comprehensive.emit.targets.target import Target
-    from comprehensive.optimize import Result
-    from comprehensive.options import Order
-    from comprehensive.tree.schedule_tree import ScheduleTree, Statistics
+    from metafork.comprehensive.emit.targets.target import Target
+    from metafork.comprehensive.optimize import Result
+    from metafork.comprehensive.options import Order
+    from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Statistics
     from metafork.ir.messages.diagnostics import Diagnostic
     from metafork.ir.messages.source import Source
 
@@ -118,10 +118,10 @@ def command(
     folders: tuple[str, ...],
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
-    from comprehensive.emit.jit_text import with_note
-    from comprehensive.emit.targets.target import with_jit
-    from comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
-    from comprehensive.options import asked_static
+    from metafork.comprehensive.emit.jit_text import with_note
+    from metafork.comprehensive.emit.targets.target import with_jit
+    from metafork.comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
+    from metafork.comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import DiagnosticsError
 
     deadline = None if time_limit is None else time.monotonic() + time_limit
@@ -232,9 +232,9 @@ def _backend(
 
     Raises ``UnknownNameError``, ``PluginError`` and ``TargetOptionError``.
     """
-    from comprehensive.emit.targets.table import target
-    from comprehensive.emit.targets.target import for_machine, refuse_other_machine
-    from comprehensive.plugins import load
+    from metafork.comprehensive.emit.targets.table import target
+    from metafork.comprehensive.emit.targets.target import for_machine, refuse_other_machine
+    from metafork.comprehensive.plugins import load
 
     way = target(name, [load(plugin) for plugin in plugins])
     if architecture is not None:
@@ -248,7 +248,7 @@ def _usual_target(emit: str, machine: str) -> str:
     """Return the GPU that ``--emit`` makes code for where none is named."""
     if emit != "object":
         return "sm_80"
-    from comprehensive.emit.targets.hip import gpu_of
+    from metafork.comprehensive.emit.targets.hip import gpu_of
 
     return gpu_of(machine)
 
@@ -268,9 +268,9 @@ def _write(
 
     ``emitted`` is what ``--emit`` asks for, and the GPU.
     """
-    from comprehensive.emit import ComputationError, NotOursError, TabulationError, write_outputs
-    from comprehensive.leaf_files import LEFT_OUT, LeafTexts
-    from comprehensive.tree import page, render
+    from metafork.comprehensive.emit import ComputationError, NotOursError, TabulationError, write_outputs
+    from metafork.comprehensive.leaf_files import LEFT_OUT, LeafTexts
+    from metafork.comprehensive.tree import page, render
     from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
     from metafork.lowering.lowering import CannotLowerError
 
@@ -335,8 +335,8 @@ def _left_out(trees: Sequence[ScheduleTree], beginning: str) -> list[str]:
 
 def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str]:
     """Return the strategies that were named and take no part."""
-    from comprehensive.registry import GROUPS
-    from comprehensive.spelled_options import name_and_options
+    from metafork.comprehensive.registry import GROUPS
+    from metafork.comprehensive.spelled_options import name_and_options
 
     named = (name_and_options(text)[0].removeprefix("+") for text in strategies or ())
     every = (one for name in named for one in GROUPS.get(name, (name,)))
@@ -344,10 +344,10 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 
 def _summary(result: Result, folder: Path) -> str:
-    from comprehensive.tree.legend import legend
-    from comprehensive.tree.outline import outline, wrapped
-    from comprehensive.tree.remarks import in_one_line
-    from comprehensive.tree.schedule_tree import ESTIMATED
+    from metafork.comprehensive.tree.legend import legend
+    from metafork.comprehensive.tree.outline import outline, wrapped
+    from metafork.comprehensive.tree.remarks import in_one_line
+    from metafork.comprehensive.tree.schedule_tree import ESTIMATED
 
     lines = []
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):

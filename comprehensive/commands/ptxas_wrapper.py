@@ -135,7 +135,7 @@ def _make_toolkit(directory: Path, max_delta: int, report: Path | None) -> None:
         f"TOP = {programs.parent}" if line.split("=")[0].strip() == "TOP" else line for line in profile.splitlines()
     ]
     (directory / "nvcc.profile").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    run = "from comprehensive.cli import main; main()"
+    run = "from metafork.comprehensive.cli import main; main()"
     words = [sys.executable, "-c", run, "ptxas-wrapper", "--ptxas", str(programs / "ptxas")]
     words += ["--max-delta", str(max_delta)]
     if report is not None:

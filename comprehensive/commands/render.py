@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import InputFile, refuse_source, refuse_to_overwrite, write_output
+from metafork.comprehensive.commands.faults import InputFile, refuse_source, refuse_to_overwrite, write_output
 
 
 @click.command()
@@ -23,8 +23,8 @@ from comprehensive.commands.faults import InputFile, refuse_source, refuse_to_ov
 )
 def command(tree: Path, output: Path | None, full: bool) -> None:
     """Draw a *.tree.json file as SVG, as DOT text or as an image, whatever the output's name ends in."""
-    from comprehensive.tree import render, tree_reading
-    from comprehensive.tree.tree_fields import TreeFormatError
+    from metafork.comprehensive.tree import render, tree_reading
+    from metafork.comprehensive.tree.tree_fields import TreeFormatError
 
     try:
         document = tree_reading.load(tree)

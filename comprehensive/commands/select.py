@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from comprehensive.commands.faults import InputFile, mistakes_of_options, refuse_source
-from comprehensive.commands.names import listed
+from metafork.comprehensive.commands.faults import InputFile, mistakes_of_options, refuse_source
+from metafork.comprehensive.commands.names import listed
 
 if TYPE_CHECKING:
-    from comprehensive.systems.points import Number
-    from comprehensive.tree.document import ScheduleDocument
-    from comprehensive.tree.selection import Selection
+    from metafork.comprehensive.systems.points import Number
+    from metafork.comprehensive.tree.document import ScheduleDocument
+    from metafork.comprehensive.tree.selection import Selection
 
 
 @click.command()
@@ -39,8 +39,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
     DIRECTORY is an output directory of `metafork optimize`, or a *.tree.json file.  The walk uses the estimates of the
     tree; at run time the dispatcher also looks at the compiled kernels' own registers.
     """
-    from comprehensive.options import machine_values
-    from comprehensive.tree.selection import (
+    from metafork.comprehensive.options import machine_values
+    from metafork.comprehensive.tree.selection import (
         MissingValueError,
         machine_point,
         other_machine,
@@ -83,8 +83,8 @@ def command(directory: Path, values: tuple[str, ...], machine: str, only: str | 
 
 
 def _schedules(directory: Path) -> tuple[ScheduleDocument, ...]:
-    from comprehensive.tree.tree_fields import TreeFormatError
-    from comprehensive.tree.tree_reading import load
+    from metafork.comprehensive.tree.tree_fields import TreeFormatError
+    from metafork.comprehensive.tree.tree_reading import load
 
     path = directory
     if directory.is_dir():
@@ -112,7 +112,7 @@ def _asked(path: Path) -> str:
 
 
 def _numbers(values: tuple[str, ...], schedules: list[ScheduleDocument]) -> dict[str, int]:
-    from comprehensive.registry import UnknownNameError
+    from metafork.comprehensive.registry import UnknownNameError
 
     known = sorted({name for s in schedules for name in (*s.data, *s.program, *s.opaque)})
     numbers: dict[str, int] = {}

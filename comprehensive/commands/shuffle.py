@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from comprehensive.commands.faults import InputFile, refuse_to_overwrite, write_output
+from metafork.comprehensive.commands.faults import InputFile, refuse_to_overwrite, write_output
 
 
 @click.command()

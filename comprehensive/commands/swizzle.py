@@ -10,7 +10,7 @@ import click
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     INCOMPLETE,
     InputFile,
     Seconds,
@@ -20,7 +20,7 @@ from comprehensive.commands.faults import (
     refuse_to_overwrite,
     write_output,
 )
-from comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.signals import OutOfTimeError, until
 
 if TYPE_CHECKING:
     from metafork.ir.messages.source import Source

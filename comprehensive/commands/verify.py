@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from comprehensive.commands.faults import (
+from metafork.comprehensive.commands.faults import (
     INCOMPLETE,
     NOT_VERIFIED,
     InputFile,
@@ -30,11 +30,11 @@ from comprehensive.commands.faults import (
     reassociate_option,
     static_option,
 )
-from comprehensive.streams import moves_its_cursor
+from metafork.comprehensive.streams import moves_its_cursor
 
 if TYPE_CHECKING:
-    from comprehensive.options import Order
-    from comprehensive.verification.engine import Progress
+    from metafork.comprehensive.options import Order
+    from metafork.comprehensive.verification.engine import Progress
 
 TARGETS = "sm_75,sm_80,sm_90,sm_120"
 
@@ -135,8 +135,8 @@ def command(
     where anything fails, and 5 where nothing does but some leaf never ran: it is not verified. Where isl can, a leaf's
     dataflow is proved to be the source's; elsewhere it is tested.
     """
-    from comprehensive.options import asked_static
-    from comprehensive.verification import BuildError, Options, verify
+    from metafork.comprehensive.options import asked_static
+    from metafork.comprehensive.verification import BuildError, Options, verify
     from metafork.ir.messages.diagnostics import DiagnosticsError
 
     options = Options(

@@ -5,11 +5,17 @@
 
 from __future__ import annotations
 
-from comprehensive.emit.checked_expressions import ComputationError
-from comprehensive.emit.condition_tables import TabulationError
-from comprehensive.emit.leaf_code import LeafCode, kernel_of, leaf_code
-from comprehensive.emit.outputs import Optimized, rendered_files, runtime_include_dir, write_files, write_outputs
-from comprehensive.emit.own_files import NotOursError
+from metafork.comprehensive.emit.checked_expressions import ComputationError
+from metafork.comprehensive.emit.condition_tables import TabulationError
+from metafork.comprehensive.emit.leaf_code import LeafCode, kernel_of, leaf_code
+from metafork.comprehensive.emit.outputs import (
+    Optimized,
+    rendered_files,
+    runtime_include_dir,
+    write_files,
+    write_outputs,
+)
+from metafork.comprehensive.emit.own_files import NotOursError
 
 __all__ = [
     "ComputationError",

@@ -12,8 +12,8 @@ from math import lcm
 
 from msgspec import Struct, field
 
-from comprehensive.emit.identifiers import c_comment, c_string
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.comprehensive.emit.identifiers import c_comment, c_string
 
 MAX_DEGREE = 15
 _RELATIONS = {"<=": "METAFORK_AT_MOST", "<": "METAFORK_LESS", "==": "METAFORK_EQUAL"}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from comprehensive.emit.effects import effects_of
-from comprehensive.emit.header_file import source_name
-from comprehensive.emit.identifiers import c_comment
-from comprehensive.emit.kernel_comment import kernel_comment
-from comprehensive.emit.launch_text import launch_text
-from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.emit.select_text import select_text
-from comprehensive.emit.signature import signature_of
-from comprehensive.emit.targets.target import Target
-from comprehensive.tree.document import document_of
-from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.emit.effects import effects_of
+from metafork.comprehensive.emit.header_file import source_name
+from metafork.comprehensive.emit.identifiers import c_comment
+from metafork.comprehensive.emit.kernel_comment import kernel_comment
+from metafork.comprehensive.emit.launch_text import launch_text
+from metafork.comprehensive.emit.leaf_code import LeafCode
+from metafork.comprehensive.emit.select_text import select_text
+from metafork.comprehensive.emit.signature import signature_of
+from metafork.comprehensive.emit.targets.target import Target
+from metafork.comprehensive.tree.document import document_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.translation_unit import TranslationUnit
 from metafork.printing.width import in_width
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.emit.signature import host_arrays, signature_of
-from comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.facts import program_facts
 from metafork.analysis.overwriting import Overwriting, Region, overwriting
 from metafork.analysis.reference_walk import references_and_quotients
+from metafork.comprehensive.emit.signature import host_arrays, signature_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.program import Program
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from comprehensive.emit.identifiers import c_comment, safe_identifiers
-from comprehensive.emit.launch_text import launch_declaration, typed_declaration
-from comprehensive.emit.select_text import select_declaration, variant_declaration
-from comprehensive.emit.signature import signature_of
-from comprehensive.emit.targets.target import Handles
-from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.emit.identifiers import c_comment, safe_identifiers
+from metafork.comprehensive.emit.launch_text import launch_declaration, typed_declaration
+from metafork.comprehensive.emit.select_text import select_declaration, variant_declaration
+from metafork.comprehensive.emit.signature import signature_of
+from metafork.comprehensive.emit.targets.target import Handles
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
 from metafork.ir.messages.source import base_name
 from metafork.ir.program import Binary, Conditional, Expr

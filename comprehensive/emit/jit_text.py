@@ -13,10 +13,10 @@ from importlib import resources
 
 from msgspec.structs import replace
 
-from comprehensive.case_discussion.typical_values import typical_values
-from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant
+from metafork.comprehensive.case_discussion.typical_values import typical_values
+from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant
 from metafork.ir.kernel import Argument, Kernel
 from metafork.ir.program import Expr, Program
 from metafork.ir.rewriting import variables

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from comprehensive.emit.identifiers import c_comment
-from comprehensive.tree.document import ScheduleDocument
-from comprehensive.tree.schedule_tree import Leaf, Variant, title_of, values_text
+from metafork.comprehensive.emit.identifiers import c_comment
+from metafork.comprehensive.tree.document import ScheduleDocument
+from metafork.comprehensive.tree.schedule_tree import Leaf, Variant, title_of, values_text
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Expr
 from metafork.ir.rewriting import variables

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from comprehensive.emit.checked_expressions import ComputationError, checked, within_type
-from comprehensive.emit.effects import Effect
-from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.emit.select_text import SelectText, derived_definitions, target_names
-from comprehensive.emit.signature import Signature, element_type, touched_arrays
-from comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
-from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.emit.checked_expressions import ComputationError, checked, within_type
+from metafork.comprehensive.emit.effects import Effect
+from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode
+from metafork.comprehensive.emit.select_text import SelectText, derived_definitions, target_names
+from metafork.comprehensive.emit.signature import Signature, element_type, touched_arrays
+from metafork.comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements

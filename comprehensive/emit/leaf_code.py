@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel, Space
 

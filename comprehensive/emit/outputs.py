@@ -17,9 +17,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Protocol
 
-from comprehensive.emit.cmake_file import cmake_file
-from comprehensive.emit.device_file import RUNTIME, Codes, device_file, runtime_file
-from comprehensive.emit.generation import (
+from metafork.comprehensive.emit.cmake_file import cmake_file
+from metafork.comprehensive.emit.device_file import RUNTIME, Codes, device_file, runtime_file
+from metafork.comprehensive.emit.generation import (
     header_name,
     header_text,
     marked,
@@ -27,13 +27,13 @@ from comprehensive.emit.generation import (
     runtime_check,
     runtime_marked,
 )
-from comprehensive.emit.header_file import header_file
-from comprehensive.emit.host.host_file import host_file
-from comprehensive.emit.leaf_code import CodeOf, LeafCode
-from comprehensive.emit.own_files import see_that_all_are_ours
-from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.target import Target, handles_of
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant
+from metafork.comprehensive.emit.header_file import header_file
+from metafork.comprehensive.emit.host.host_file import host_file
+from metafork.comprehensive.emit.leaf_code import CodeOf, LeafCode
+from metafork.comprehensive.emit.own_files import see_that_all_are_ours
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.target import Target, handles_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant
 from metafork.ir.translation_unit import TranslationUnit
 
 

@@ -14,15 +14,18 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.emit.checked_expressions import checked, int64_constant, within_type
-from comprehensive.emit.condition_tables import ConditionTables, TabulationError
-from comprehensive.emit.effects import Effect, Effects
-from comprehensive.emit.identifiers import c_comment, c_string
-from comprehensive.emit.leaf_code import LeafCode
-from comprehensive.emit.signature import Signature
-from comprehensive.systems.signs import integral
-from comprehensive.tree.document import document_of
-from comprehensive.tree.schedule_tree import (
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.overwriting import Region
+from metafork.comprehensive.emit.checked_expressions import checked, int64_constant, within_type
+from metafork.comprehensive.emit.condition_tables import ConditionTables, TabulationError
+from metafork.comprehensive.emit.effects import Effect, Effects
+from metafork.comprehensive.emit.identifiers import c_comment, c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode
+from metafork.comprehensive.emit.signature import Signature
+from metafork.comprehensive.systems.signs import integral
+from metafork.comprehensive.tree.document import document_of
+from metafork.comprehensive.tree.schedule_tree import (
     CounterInfo,
     Inconsistent,
     Leaf,
@@ -33,10 +36,7 @@ from comprehensive.tree.schedule_tree import (
     Tree,
     Variant,
 )
-from evaluators.counter import Measure
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most, equal
-from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.overwriting import Region
+from metafork.evaluators.counter import Measure
 from metafork.ir.program import Derived, Var, walk_expression
 from metafork.runtime.machine import FIELDS, SYMBOLS, OwnLimit
 

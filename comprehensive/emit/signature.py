@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.emit.identifiers import safe_identifiers
+from metafork.comprehensive.emit.identifiers import safe_identifiers
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 

@@ -13,9 +13,9 @@ from fractions import Fraction
 from itertools import islice
 from math import ceil, floor
 
-from comprehensive.systems.signs import denominators, integral
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.systems.signs import denominators, integral
 
 Number = int | Fraction
 Point = Mapping[str, Number]

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
-from comprehensive.systems.signs import integral
 from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.comprehensive.systems.signs import integral
 
 Answer = Literal["sat", "unsat", "unknown"]
 EFFORT = 400_000

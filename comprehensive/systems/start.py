@@ -15,13 +15,13 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from comprehensive.systems.points import Number
-from evaluators.counter import details_of
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.exactness import irredundant
 from metafork.analysis.facts import program_facts
 from metafork.analysis.values.scope import Scope
+from metafork.comprehensive.systems.points import Number
+from metafork.evaluators.counter import details_of
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import POSITIVE, Between
 from metafork.runtime.machine import SYMBOLS as LIMITS

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from comprehensive.systems.points import Number, Points
-from comprehensive.systems.signs import Signs, integral
-from comprehensive.systems.start import Start
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.systems.points import Number, Points
+from metafork.comprehensive.systems.signs import Signs, integral
+from metafork.comprehensive.systems.start import Start
 
 if TYPE_CHECKING:
-    from comprehensive.systems.solver import PathSolver
+    from metafork.comprehensive.systems.solver import PathSolver
 
 System = tuple[Constraint, ...]
 
@@ -245,7 +245,7 @@ class Systems:
     def _by_solver(self, system: System) -> Consistency:
         if self._points.on_machine(system):
             return Consistency(Verdict.UNKNOWN)
-        from comprehensive.systems.solver import as_integers
+        from metafork.comprehensive.systems.solver import as_integers
 
         if self._over_reals is None:
             self._over_reals = self._solver(integers=False)
@@ -264,7 +264,7 @@ class Systems:
         return Consistency(Verdict.YES if real_answer == "sat" else Verdict.UNKNOWN)
 
     def _solver(self, integers: bool) -> PathSolver:
-        from comprehensive.systems.solver import PathSolver  # points decide most systems
+        from metafork.comprehensive.systems.solver import PathSolver  # points decide most systems
 
         facts = [fact for fact in self._background if not self._points.on_machine((fact,))]
         return PathSolver(facts, integers, self._real, deadline=self._deadline, beside=self._over_reals)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import Struct
 
-from comprehensive.systems.points import Number
-from comprehensive.systems.signs import Signs
-from comprehensive.systems.systems import System
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol, without_rounding
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.systems.signs import Signs
+from metafork.comprehensive.systems.systems import System
+from metafork.comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
+from metafork.evaluators.counter import CounterValue
 from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
 

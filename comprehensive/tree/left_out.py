@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from comprehensive.tree.schedule_tree import Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree, numbered
+from metafork.comprehensive.tree.schedule_tree import Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Tree, numbered
 
 
 def without_kernels(tree: ScheduleTree, reasons: Mapping[str, str]) -> ScheduleTree:

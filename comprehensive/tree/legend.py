@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from comprehensive.tree.document import ScheduleDocument
+from metafork.comprehensive.tree.document import ScheduleDocument
 from metafork.runtime.machine import PRESETS
 
 EXAMPLE = "sm_80"

@@ -6,9 +6,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from comprehensive.tree.document import LeafDocument, ScheduleDocument
-from comprehensive.tree.legend import UNITS
-from comprehensive.tree.schedule_tree import (
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument
+from metafork.comprehensive.tree.legend import UNITS
+from metafork.comprehensive.tree.schedule_tree import (
     Inconsistent,
     LeafReference,
     Node,

@@ -21,14 +21,21 @@ from typing import Any
 
 from msgspec import Struct
 
-from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.legend import EXAMPLE, legend
-from comprehensive.tree.render import escape
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, NoLeaf, ScheduleTree, Tree, without_decided
-from comprehensive.tree.selection import machine_point, other_machine, select, without_unasked
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.legend import EXAMPLE, legend
+from metafork.comprehensive.tree.render import escape
+from metafork.comprehensive.tree.schedule_tree import (
+    Inconsistent,
+    LeafReference,
+    NoLeaf,
+    ScheduleTree,
+    Tree,
+    without_decided,
+)
+from metafork.comprehensive.tree.selection import machine_point, other_machine, select, without_unasked
 from metafork.runtime.machine import PRESETS, given_values, gpus_of
 
 ASSETS = Path(__file__).parent / "assets"

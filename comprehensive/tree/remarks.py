@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, render_text
 from metafork.ir.messages.source import NOWHERE, Source, Span
-from strategies.strategy import Remark, Topic
+from metafork.strategies.strategy import Remark, Topic
 
 VERBS: dict[Topic, tuple[str, str]] = {
     "shared memory": ("goes through shared memory", "does not go through shared memory"),

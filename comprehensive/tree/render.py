@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.legend import legend
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree, without_decided
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.legend import legend
+from metafork.comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree, without_decided
 
 MOST_DRAWN = 300
 """Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.legend import legend
-from comprehensive.tree.remarks import as_list
-from comprehensive.tree.schedule_tree import (
+from metafork.algebra.polynomial import Constraint
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.legend import legend
+from metafork.comprehensive.tree.remarks import as_list
+from metafork.comprehensive.tree.schedule_tree import (
     ESTIMATED,
     ORDER,
     UNTOLD,
@@ -19,7 +20,6 @@ from comprehensive.tree.schedule_tree import (
     Statistics,
     Tree,
 )
-from metafork.algebra.polynomial import Constraint
 from metafork.ir.translation_unit import Promise, StatedOrder
 
 

@@ -10,12 +10,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evaluators.counter import CounterValue, Measure
 from metafork.algebra.polynomial import Constraint
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.evaluators.counter import CounterValue, Measure
 from metafork.ir.program import Program, Version
 from metafork.runtime.machine import OwnLimit
-from strategies.strategy import Remark
+from metafork.strategies.strategy import Remark
 
 ORDER = "order of leaves"
 """The subject of notes that say which leaf goes before which, and why."""

@@ -12,10 +12,10 @@ from fractions import Fraction
 
 from msgspec import Struct, field
 
-from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, VariantDocument
-from comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, has_values
 from metafork.algebra.polynomial import Constraint
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, VariantDocument
+from metafork.comprehensive.tree.schedule_tree import LeafReference, Node, NoLeaf, has_values
 
 
 class Violation(Struct, frozen=True):

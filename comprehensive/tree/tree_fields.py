@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from comprehensive.systems.points import Number
+from metafork.comprehensive.systems.points import Number
 
 MOST_CHARACTERS = 2**25
 """The size of a document that is still read."""

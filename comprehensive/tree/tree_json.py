@@ -10,9 +10,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from comprehensive.systems.points import Number
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
+from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
 
 FORMAT = "metafork-tree"
 VERSION = 3

@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
-from comprehensive.tree.tree_fields import TreeFormatError, Value, parsed
-from comprehensive.tree.tree_json import FORMAT, INCONSISTENT, VERSION
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Constraint
+from metafork.comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.schedule_tree import CounterInfo, Inconsistent, LeafReference, Node, NoLeaf, Tree
+from metafork.comprehensive.tree.tree_fields import TreeFormatError, Value, parsed
+from metafork.comprehensive.tree.tree_json import FORMAT, INCONSISTENT, VERSION
+from metafork.evaluators.counter import CounterValue
 from metafork.runtime.machine import SYMBOLS as LIMITS
 from metafork.runtime.machine import MachineError, OwnLimit
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from comprehensive.building.commands import BuildError
-from comprehensive.verification.builds import plain_code
-from comprehensive.verification.engine import Options, verify
-from comprehensive.verification.result import Failure, VariantResult, Verification
+from metafork.comprehensive.building.commands import BuildError
+from metafork.comprehensive.verification.builds import plain_code
+from metafork.comprehensive.verification.engine import Options, verify
+from metafork.comprehensive.verification.result import Failure, VariantResult, Verification
 
 __all__ = ["BuildError", "Failure", "Options", "VariantResult", "Verification", "plain_code", "verify"]

@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from comprehensive.building.commands import BuildError, Commands, Left
-from comprehensive.building.compilers import APART, compiler
-from comprehensive.building.runtime_object import runtime_object
-from comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
-from comprehensive.emit.outputs import Optimized
-from comprehensive.tree.schedule_tree import Variant
-from comprehensive.verification.contract import contract_text
-from comprehensive.verification.driver import (
+from metafork.comprehensive.building.commands import BuildError, Commands, Left
+from metafork.comprehensive.building.compilers import APART, compiler
+from metafork.comprehensive.building.runtime_object import runtime_object
+from metafork.comprehensive.emit import LeafCode, kernel_of, rendered_files, runtime_include_dir, write_files
+from metafork.comprehensive.emit.outputs import Optimized
+from metafork.comprehensive.tree.schedule_tree import Variant
+from metafork.comprehensive.verification.contract import contract_text
+from metafork.comprehensive.verification.driver import (
     CONTRACT_PREFIX,
     ELISION_FLAGS,
     HOST_PREFIX,
@@ -35,7 +35,7 @@ from comprehensive.verification.driver import (
     flat_functions,
     telling_reference_text,
 )
-from comprehensive.verification.instrumented import Branch, instrumented
+from metafork.comprehensive.verification.instrumented import Branch, instrumented
 from metafork.ir.arithmetic.math_functions import INEXACT
 from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.printing.cuda import kernel_text

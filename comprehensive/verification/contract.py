@@ -14,7 +14,15 @@ from collections.abc import Callable, Collection
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.verification.driver import CONTRACT_PREFIX, LENT, LENT_BEFORE, as_reference, edited, quoted, replaced
+from metafork.comprehensive.verification.driver import (
+    CONTRACT_PREFIX,
+    LENT,
+    LENT_BEFORE,
+    as_reference,
+    edited,
+    quoted,
+    replaced,
+)
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, map_body, map_expression, variables

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from comprehensive.building.commands import BuildError
-from comprehensive.building.compilers import compiler
-from comprehensive.emit import rendered_files, runtime_include_dir, write_files
-from comprehensive.verification.builds import Build, Run, Seconds, runs_of, with_flat_functions
-from comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX
+from metafork.comprehensive.building.commands import BuildError
+from metafork.comprehensive.building.compilers import compiler
+from metafork.comprehensive.emit import rendered_files, runtime_include_dir, write_files
+from metafork.comprehensive.verification.builds import Build, Run, Seconds, runs_of, with_flat_functions
+from metafork.comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX
 from metafork.ir.arithmetic.math_functions import INEXACT
 
 FOLDER = "device"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from comprehensive.emit.header_file import OWN_HEADERS, includes, shadows_a_header
-from comprehensive.emit.host.members import (
+from metafork.comprehensive.emit.header_file import OWN_HEADERS, includes, shadows_a_header
+from metafork.comprehensive.emit.host.members import (
     FLAT_SUFFIX,
     flat_function,
     flat_parameters,
@@ -24,7 +24,7 @@ from comprehensive.emit.host.members import (
     is_flattened,
     member_declarations,
 )
-from comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.emit.host.stated_order import in_order
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Array, Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression, variables

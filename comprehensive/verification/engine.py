@@ -21,27 +21,27 @@ from typing import Protocol
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.building.commands import BuildError
-from comprehensive.emit.host.members import flat_parameters
-from comprehensive.optimize import Result, optimize
-from comprehensive.options import MachineLike, Order, Static
-from comprehensive.signals import OutOfTimeError
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
-from comprehensive.verification.builds import UNTOLD, Build, CodeOf, Launch, Run, plain_code
-from comprehensive.verification.device import CLOSE, DeviceBuild
-from comprehensive.verification.driver import CannotDriveError, driver_text, point_line
-from comprehensive.verification.guards import guard_checks, point_checks
-from comprehensive.verification.optimality import optimality_notes
-from comprehensive.verification.point_choice import chosen_points
-from comprehensive.verification.point_conditions import compiled
-from comprehensive.verification.points import Point, Points
-from comprehensive.verification.registers import registers_by_target
-from comprehensive.verification.result import DEVICE, VariantResult, Verification
-from comprehensive.verification.second_opinion import sympy_check
-from comprehensive.verification.translation.translation import validations
-from evaluators.counter import Measure, NotKnown
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.building.commands import BuildError
+from metafork.comprehensive.emit.host.members import flat_parameters
+from metafork.comprehensive.optimize import Result, optimize
+from metafork.comprehensive.options import MachineLike, Order, Static
+from metafork.comprehensive.signals import OutOfTimeError
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
+from metafork.comprehensive.verification.builds import UNTOLD, Build, CodeOf, Launch, Run, plain_code
+from metafork.comprehensive.verification.device import CLOSE, DeviceBuild
+from metafork.comprehensive.verification.driver import CannotDriveError, driver_text, point_line
+from metafork.comprehensive.verification.guards import guard_checks, point_checks
+from metafork.comprehensive.verification.optimality import optimality_notes
+from metafork.comprehensive.verification.point_choice import chosen_points
+from metafork.comprehensive.verification.point_conditions import compiled
+from metafork.comprehensive.verification.points import Point, Points
+from metafork.comprehensive.verification.registers import registers_by_target
+from metafork.comprehensive.verification.result import DEVICE, VariantResult, Verification
+from metafork.comprehensive.verification.second_opinion import sympy_check
+from metafork.comprehensive.verification.translation.translation import validations
+from metafork.evaluators.counter import Measure, NotKnown
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.messages.source import Source, base_name
 from metafork.ir.translation_unit import Function
 

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from comprehensive.case_discussion.properties import EFFORT, Check, Judge, Subject, consistent, covers_start, disjoint
-from comprehensive.tree.schedule_tree import ScheduleTree
-from comprehensive.verification.points import Point, Points
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.properties import (
+    EFFORT,
+    Check,
+    Judge,
+    Subject,
+    consistent,
+    covers_start,
+    disjoint,
+)
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.verification.points import Point, Points
 
 
 def guard_checks(tree: ScheduleTree, effort: int = EFFORT) -> list[Check]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from comprehensive.case_discussion.properties import Check, commuting, idempotence, optimality
-from comprehensive.tree.schedule_tree import ScheduleTree
-from evaluators.counter import Counter
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.case_discussion.properties import Check, commuting, idempotence, optimality
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.evaluators.counter import Counter
 from metafork.ir.program import Version
-from strategies.strategy import Strategy
+from metafork.strategies.strategy import Strategy
 
 
 def optimality_notes(

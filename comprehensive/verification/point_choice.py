@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from comprehensive.verification.point_conditions import Values
-from comprehensive.verification.points import TOGETHER, Point, Points
+from metafork.comprehensive.verification.point_conditions import Values
+from metafork.comprehensive.verification.points import TOGETHER, Point, Points
 
 MOST_VAST = 3
 """Points of a variant that has only large ones: the smallest of eight times as many."""

@@ -16,7 +16,12 @@ from random import Random
 
 from msgspec import Struct
 
-from comprehensive.tree.schedule_tree import (
+from metafork.algebra.polynomial import Constraint, Polynomial
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.facts import program_facts
+from metafork.analysis.memory.lane_transpose import WARP
+from metafork.analysis.values.scope import Scope
+from metafork.comprehensive.tree.schedule_tree import (
     Inconsistent,
     LeafReference,
     Node,
@@ -26,12 +31,7 @@ from comprehensive.tree.schedule_tree import (
     Variant,
     has_values,
 )
-from comprehensive.verification.point_conditions import Condition, Interval, Values, condition_of
-from metafork.algebra.polynomial import Constraint, Polynomial
-from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.facts import program_facts
-from metafork.analysis.memory.lane_transpose import WARP
-from metafork.analysis.values.scope import Scope
+from metafork.comprehensive.verification.point_conditions import Condition, Interval, Values, condition_of
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.program import ParameterKind, Phase, Program, walk_statements
 from metafork.runtime.machine import DEFAULT

@@ -7,9 +7,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from comprehensive.building.commands import BuildError, Commands, Left
-from comprehensive.emit import LeafCode, leaf_code, runtime_include_dir
-from comprehensive.emit.outputs import Optimized
+from metafork.comprehensive.building.commands import BuildError, Commands, Left
+from metafork.comprehensive.emit import LeafCode, leaf_code, runtime_include_dir
+from metafork.comprehensive.emit.outputs import Optimized
 
 _ALLOTTED = re.compile(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", re.DOTALL)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from comprehensive.case_discussion.properties import Check
-from comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
-from comprehensive.verification.instrumented import Branch, never_taken
-from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.properties import Check
+from metafork.comprehensive.tree.schedule_tree import AS_WRITTEN, leaf_name
+from metafork.comprehensive.verification.instrumented import Branch, never_taken
+from metafork.comprehensive.verification.translation.translation import Validation
 
 FORMAT, VERSION = "metafork-verification", 2
 CHECKS = ("guards", "resources", "code", "races", "dataflow")

@@ -11,10 +11,10 @@ import keyword
 import re
 from collections.abc import Iterator
 
-from comprehensive.case_discussion.properties import Check
-from comprehensive.tree.schedule_tree import Node, ScheduleTree, Tree
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.properties import Check
+from metafork.comprehensive.tree.schedule_tree import Node, ScheduleTree, Tree
 
 NAME = "SymPy reads the printed conditions as the polynomials of the tree"
 

@@ -19,12 +19,12 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from evaluators.banks.shared_accesses import COLUMN, ROW, THREADS, SharedAccess
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.memory.tile_layout import BANKS, WORD, line_shift, movable_bits, places_of, unit_of
 from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.analysis.values.scope import Facts
+from metafork.evaluators.banks.shared_accesses import COLUMN, ROW, THREADS, SharedAccess
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import ParameterKind, Program

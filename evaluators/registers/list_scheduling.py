@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from evaluators.registers.operations import Operation, Operations
+from metafork.evaluators.registers.operations import Operation, Operations
 
 
 def _predecessors(operations: Sequence[Operation]) -> list[set[int]]:

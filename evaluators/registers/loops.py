@@ -17,7 +17,7 @@ from collections.abc import Set as AbstractSet
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evaluators.registers.code import PtxBlock, PtxInstruction
+from metafork.evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.ptx.text import graph
 from metafork.ptx.text.parser import integer_literal
 from metafork.ptx.text.syntax import Immediate, Name, Operand

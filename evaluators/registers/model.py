@@ -28,11 +28,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, fields, replace
 
-from evaluators.registers.code import liveness
-from evaluators.registers.pressure import accesses, weights
-from evaluators.registers.read_only import with_read_only_loads
-from evaluators.registers.reading import read_code
-from evaluators.registers.schedule import arrangement
+from metafork.evaluators.registers.code import liveness
+from metafork.evaluators.registers.pressure import accesses, weights
+from metafork.evaluators.registers.read_only import with_read_only_loads
+from metafork.evaluators.registers.reading import read_code
+from metafork.evaluators.registers.schedule import arrangement
 from metafork.ir.ir_strategies import SHUFFLE, IrStrategy, Pipeline, pipeline_of
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Element, parts_of
@@ -185,5 +185,5 @@ def model_to_json(model: RegisterModel, target: str) -> dict[str, Any]:
 @cache
 def shipped_model() -> RegisterModel:
     """Return the calibrated coefficients that come with the package."""
-    text = files("evaluators.registers").joinpath("model.json").read_text(encoding="utf-8")
+    text = files("metafork.evaluators.registers").joinpath("model.json").read_text(encoding="utf-8")
     return model_from_json(json.loads(text))

@@ -12,7 +12,7 @@ from functools import cache
 
 from msgspec import Struct
 
-from evaluators.registers.code import Form, PtxInstruction
+from metafork.evaluators.registers.code import Form, PtxInstruction
 
 # Cycles until a result is there; in proportion to each other, all that matters.
 _LATENCIES = {"st": 1, **dict.fromkeys(("cvt", "cvta", "ex2", "lg2", "sin", "cos"), 12)}

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from evaluators.registers.code import Form, PtxCode, PtxInstruction
+from metafork.evaluators.registers.code import Form, PtxCode, PtxInstruction
 
 _UNIFORM_REGISTERS = frozenset({"%ctaid", "%ntid", "%nctaid"})
 # Operations of which the lower half of the result needs the lower halves of the operands only.

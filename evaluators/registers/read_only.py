@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
+from metafork.evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction
 from metafork.ptx.text.syntax import Address
 
 

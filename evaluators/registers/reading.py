@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, form
+from metafork.evaluators.registers.code import PtxBlock, PtxCode, PtxInstruction, form
 from metafork.ptx.text.cfg import basic_blocks
 from metafork.ptx.text.flatten import flatten
 from metafork.ptx.text.graph import EXIT

@@ -24,9 +24,9 @@ from collections.abc import Set as AbstractSet
 
 from msgspec import Struct
 
-from evaluators.registers.code import Liveness, PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
-from evaluators.registers.list_scheduling import dependences, scheduled
-from evaluators.registers.loops import (
+from metafork.evaluators.registers.code import Liveness, PtxBlock, PtxCode, PtxInstruction, Slow, live_before, liveness
+from metafork.evaluators.registers.list_scheduling import dependences, scheduled
+from metafork.evaluators.registers.loops import (
     chain_of,
     copies,
     iterations,
@@ -35,8 +35,8 @@ from evaluators.registers.loops import (
     unrolled_whole,
     without_invariants,
 )
-from evaluators.registers.operations import Operations, in_order, operations
-from evaluators.registers.pressure import weights
+from metafork.evaluators.registers.operations import Operations, in_order, operations
+from metafork.evaluators.registers.pressure import weights
 
 ALL_WARPS = 32
 BUDGET = 28

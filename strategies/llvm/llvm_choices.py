@@ -20,15 +20,15 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from evaluators.counter import NotKnown
-from evaluators.instructions import instructions
-from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.instructions import instructions
+from metafork.evaluators.registers_per_thread import registers
 from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
-from strategies.llvm.ir_code import why_no_ptx
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.llvm.ir_code import why_no_ptx
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 _INSTRUCTIONS = frozenset({"instructions"})
 _REGISTERS = frozenset({"registers_per_thread", "registers_per_block", "occupancy"})

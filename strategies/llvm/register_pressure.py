@@ -17,13 +17,13 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from evaluators.counter import NotKnown
-from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.registers_per_thread import registers
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from strategies.llvm.ir_code import why_no_ptx
-from strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
+from metafork.strategies.llvm.ir_code import why_no_ptx
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 
 PIPELINES = (
     Pipeline("register_pressure1", ("O3-rolled", "sink")),

@@ -18,20 +18,20 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from evaluators.counter import CounterValue, NotKnown
-from evaluators.global_loads import global_loads, ptx_of_version
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.evaluators.global_loads import global_loads, ptx_of_version
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
 from metafork.llvm.leaf_ptx import LeafPtx, load_places
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
 from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
-from strategies.caching import without_shared_memory
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.caching import without_shared_memory
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 SHUFFLED = "shuffles instead of loads"
 """What a leaf is called whose loads became shuffles."""

@@ -29,7 +29,7 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.ir.visitor import Rewriter
-from strategies.loops.simplification import factors, product, simplified, summands
+from metafork.strategies.loops.simplification import factors, product, simplified, summands
 
 Body = tuple[ir.Stmt, ...]
 

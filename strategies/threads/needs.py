@@ -1,11 +1,11 @@
 """What several strategies ask of a version before they change what its threads run, and of their variants to pay."""
 
-from evaluators.thread_extent import ThreadExtent
-from evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.analysis.memory.block_shape import iterations_of, phases
+from metafork.evaluators.thread_extent import ThreadExtent
+from metafork.evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import IntConst, Program, Version
-from strategies.strategy import Need, NotApplied
+from metafork.strategies.strategy import Need, NotApplied
 
 FULL_WARP: Need[Version] = Need(THREADS_PER_BLOCK, "warp_size")
 """Fewer threads than a warp leave lanes of it idle, whatever each of the others does."""

@@ -50,13 +50,13 @@ from metafork.ir.arithmetic.types import common_type
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import conjunction
 from metafork.ir.rewriting import names_in, names_of, private_arrays, substitute, substitute_body, variables
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
+from metafork.strategies.threads.needs import FULL_WARP, not_untouched
+from metafork.strategies.threads.steady_loops import INT, Body, Nest, nests, not_known, read_in, why_no_room
 from metafork.transform.directive import Refused
 from metafork.transform.loops import counting
 from metafork.transform.schedule import applied
 from metafork.transform.tile import Tile
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
-from strategies.threads.needs import FULL_WARP, not_untouched
-from strategies.threads.steady_loops import INT, Body, Nest, nests, not_known, read_in, why_no_room
 
 ORDERED = frozenset({"<", "<=", ">", ">="})
 

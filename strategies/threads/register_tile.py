@@ -42,25 +42,25 @@ from typing import ClassVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from evaluators.counter import NotKnown
-from evaluators.registers_per_thread import registers
-from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import iterations_of, phases
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.registers_per_thread import registers
+from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.strategies.loops.aligned_start import with_aligned_start
+from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from metafork.strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
+from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.transform.directive import Refused
 from metafork.transform.grow import Grow
 from metafork.transform.schedule import applied
-from strategies.loops.aligned_start import with_aligned_start
-from strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
-from strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
-from strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
@@ -191,7 +191,7 @@ def _taller(tiled: _Tiled) -> _Shape | str:
         return "how many registers a thread takes is not known"
     if 2 * more - plain > MOST_REGISTERS:
         return f"{rows} rows of {columns} columns would take some {2 * more - plain} registers per thread"
-    from strategies.threads.sectors import sectors_of_loads  # few columns get this far
+    from metafork.strategies.threads.sectors import sectors_of_loads  # few columns get this far
 
     before, after = (sectors_of_loads(tiled.memory, loop, count, columns) for count in (few, rows))
     if after > before * WORTH:

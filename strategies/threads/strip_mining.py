@@ -54,9 +54,9 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
-from strategies.threads.needs import FULL_WARP, not_untouched
-from strategies.threads.steady_loops import Nest, nests, not_known, read_in, why_no_room
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
+from metafork.strategies.threads.needs import FULL_WARP, not_untouched
+from metafork.strategies.threads.steady_loops import Nest, nests, not_known, read_in, why_no_room
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 
 class ThreadStriding(Strategy, frozen=True):

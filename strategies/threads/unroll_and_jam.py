@@ -23,8 +23,8 @@ from metafork.analysis.memory.block_shape import phases
 from metafork.ir.kernel import Space
 from metafork.ir.program import For, Program, Version, walk_statements
 from metafork.lowering.lowering import CannotLowerError, lower
-from strategies.strategy import Applied, Effect, NotApplied, Strategy
-from strategies.threads.needs import PTX
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.threads.needs import PTX
 
 
 class UnrollAndJam(Strategy, frozen=True):

@@ -8,8 +8,8 @@ import pytest
 from instructions import difference, serial
 from rig import Device, missing_tools
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 
 ROOT = Path(__file__).parents[2]
 

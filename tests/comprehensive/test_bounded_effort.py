@@ -10,26 +10,26 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive import leaf_files, registry
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.instances import InstanceMaker
-from comprehensive.case_discussion.properties import Judge as Z3Judge
-from comprehensive.case_discussion.properties import Subject, covers_start, disjoint
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets import cuda
-from comprehensive.emit.targets.target import NoCodeError
-from comprehensive.optimize import NotReadInTimeError, optimize
-from comprehensive.signals import OutOfTimeError, until
-from comprehensive.systems.solver import PathSolver
-from comprehensive.systems.systems import Systems
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.algebra.affine import affine_conflict
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover, Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import leaf_files, registry
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.case_discussion.instances import InstanceMaker
+from metafork.comprehensive.case_discussion.properties import Judge as Z3Judge
+from metafork.comprehensive.case_discussion.properties import Subject, covers_start, disjoint
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets import cuda
+from metafork.comprehensive.emit.targets.target import NoCodeError
+from metafork.comprehensive.optimize import NotReadInTimeError, optimize
+from metafork.comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.systems.solver import PathSolver
+from metafork.comprehensive.systems.systems import Systems
+from metafork.comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
-from strategies.strategy import Applied, Strategy
+from metafork.strategies.strategy import Applied, Strategy
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, start, symbol
 from tests.comprehensive.open_question import FERMAT, X, Y, Z
 from tests.processor_time import within
@@ -186,19 +186,21 @@ def test_a_block_has_its_least_time():
 
 def test_reading_is_given_up(monkeypatch):
     assert optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0).schedules[0].leaves
-    monkeypatch.setattr("comprehensive.optimize.parse", forever)
-    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    monkeypatch.setattr("metafork.comprehensive.optimize.parse", forever)
+    monkeypatch.setattr("metafork.comprehensive.optimize.LEAST_READING", 0.01)
     with pytest.raises(NotReadInTimeError, match="while the file was read"):
         optimize(SMOOTH, time_limit=0.0)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 def test_remarks_are_given_up(monkeypatch):
-    monkeypatch.setattr("comprehensive.optimize.explained", forever)
-    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    monkeypatch.setattr("metafork.comprehensive.optimize.explained", forever)
+    monkeypatch.setattr("metafork.comprehensive.optimize.LEAST_READING", 0.01)
     unit = parse(Source("smooth.mf", SMOOTH))
-    monkeypatch.setattr("comprehensive.optimize.parse", lambda source, **_: unit)
-    monkeypatch.setattr("comprehensive.optimize.exact_unit", lambda unit: unit)  # hardly any time is left for it
+    monkeypatch.setattr("metafork.comprehensive.optimize.parse", lambda source, **_: unit)
+    monkeypatch.setattr(
+        "metafork.comprehensive.optimize.exact_unit", lambda unit: unit
+    )  # hardly any time is left for it
     result = optimize(SMOOTH, counters=["shared_memory"], strategies=[], time_limit=0.0)
     assert result.schedules[0].leaves
     assert not result.complete
@@ -360,7 +362,7 @@ def test_unknown_keeps_the_branch_and_is_told():
 
 
 def metafork(*arguments, cwd, **more):
-    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from metafork.comprehensive.cli import main; main()", *arguments]
     return subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
     )
@@ -388,7 +390,7 @@ def test_an_interrupt_writes_nothing_half_way(tmp_path, delay):
     old = tmp_path / "many.out"
     old.mkdir()
     (old / "report.md").write_text("old", encoding="utf-8")
-    code = "from comprehensive.cli import main; print('begun', flush=True); main()"
+    code = "from metafork.comprehensive.cli import main; print('begun', flush=True); main()"
     command = [sys.executable, "-c", code, "optimize", "many.mf"]
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -406,7 +408,7 @@ def test_an_interrupt_writes_nothing_half_way(tmp_path, delay):
 def test_an_interrupt_reaches_through_a_question_to_z3():
     """Z3 on its own answers an interrupt with *unknown*, and the run would go on."""
     code = (
-        "from comprehensive.systems.solver import PathSolver\n"
+        "from metafork.comprehensive.systems.solver import PathSolver\n"
         "from tests.comprehensive.open_question import FERMAT\n"
         "solver = PathSolver((), integers=True, effort=2**31 - 1, timeout_ms=4000)\n"
         "print('asking', flush=True)\n"

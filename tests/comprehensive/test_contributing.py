@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.optimize import discuss
-from comprehensive.plugins import load
-from evaluators.threads_per_block import COUNTER as THREADS
+from metafork.comprehensive import registry
+from metafork.comprehensive.optimize import discuss
+from metafork.comprehensive.plugins import load
+from metafork.evaluators.threads_per_block import COUNTER as THREADS
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from tests.comprehensive.metafork_command import metafork

@@ -7,9 +7,9 @@ import random
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.tree.tree_fields import TreeFormatError, parsed
-from comprehensive.tree.tree_reading import from_json
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.tree.tree_fields import TreeFormatError, parsed
+from metafork.comprehensive.tree.tree_reading import from_json
 from tests.comprehensive.metafork_command import metafork
 from tests.comprehensive.tree.example_tree import EXAMPLE as TREE
 from tests.processor_time import within

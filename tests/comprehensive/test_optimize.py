@@ -10,17 +10,24 @@ import pytest
 from msgspec.structs import replace
 
 import metafork
-from comprehensive.case_discussion.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
-from comprehensive.emit import rendered_files
-from comprehensive.options import machine_limits
-from comprehensive.registry import PAPER_STRATEGIES, UnknownNameError
-from comprehensive.systems.inequality_text import InequalityError
-from comprehensive.tree import render
-from comprehensive.tree.schedule_tree import ESTIMATED
-from comprehensive.tree.tree_reading import from_json
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import NVIDIA, Hardware
+from metafork.comprehensive.case_discussion.properties import (
+    Judge,
+    Subject,
+    consistent,
+    covers_start,
+    disjoint,
+    height_bound,
+)
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.options import machine_limits
+from metafork.comprehensive.registry import PAPER_STRATEGIES, UnknownNameError
+from metafork.comprehensive.systems.inequality_text import InequalityError
+from metafork.comprehensive.tree import render
+from metafork.comprehensive.tree.schedule_tree import ESTIMATED
+from metafork.comprehensive.tree.tree_reading import from_json
 from metafork.runtime.machine import PRESETS, MachineError
 from tests.sampling import sampled
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.program import Assign, Element, walk_statements
 
 COUNTERS = ["registers_per_thread", "shared_memory"]

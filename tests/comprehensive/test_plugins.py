@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.plugins import PluginError, load
-from comprehensive.spelled_options import OptionError, split_names
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.comprehensive.plugins import PluginError, load
+from metafork.comprehensive.spelled_options import OptionError, split_names
 from metafork.ir.program import Version
-from strategies.granularity import STRATEGY as GRANULARITY
-from strategies.strategy import Applied
+from metafork.strategies.granularity import STRATEGY as GRANULARITY
+from metafork.strategies.strategy import Applied
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import program
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from strategies.strategy import Applied, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, NotApplied, Strategy
 
 
 class Small(Strategy, frozen=True):
@@ -43,7 +43,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from evaluators.counter import CounterValue, Details
+from metafork.evaluators.counter import CounterValue, Details
 from metafork.runtime.machine import OwnLimit
 from metafork.algebra.polynomial import Polynomial
 
@@ -132,10 +132,10 @@ def test_verify_takes_plugins_too(folder):
         ("import nothing_of_that_name", "cannot be imported: ModuleNotFoundError"),
         ("this is no Python", "cannot be imported: SyntaxError"),
         ("1 / 0", "cannot be imported: ZeroDivisionError"),
-        ("STRATEGY = 3", "3 is no strategy: it does not extend strategies.strategy.Strategy"),
+        ("STRATEGY = 3", "3 is no strategy: it does not extend metafork.strategies.strategy.Strategy"),
         (
             STRATEGY.replace("(Strategy, frozen=True)", ""),
-            "is no strategy: it does not extend strategies.strategy.Strategy",
+            "is no strategy: it does not extend metafork.strategies.strategy.Strategy",
         ),
         (counter(details="'threads'"), "'made' is limited by 'MADE', which no machine has"),
         (counter(symbol="T"), "which every machine has"),

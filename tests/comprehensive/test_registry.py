@@ -1,7 +1,7 @@
 import pytest
 
-from comprehensive import registry
-from comprehensive.spelled_options import OptionError
+from metafork.comprehensive import registry
+from metafork.comprehensive.spelled_options import OptionError
 
 
 def names(found):

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from comprehensive.tree import tree_json, tree_reading
-from evaluators.bank_degree import COUNTER
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.tree import tree_json, tree_reading
+from metafork.evaluators.bank_degree import COUNTER
 from metafork.ir.program import Version
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import JACOBI, TRANSPOSE, program

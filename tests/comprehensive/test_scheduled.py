@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
-from comprehensive.verification.translation.translation import validations
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.comprehensive.verification.translation.translation import validations
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.program import Phase, walk_statements
 

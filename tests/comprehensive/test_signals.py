@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.signals import OutOfTimeError, until
+from metafork.comprehensive.signals import OutOfTimeError, until
 
 ROOT = Path(__file__).resolve().parents[2]
 
 BEGIN = """
 import os, signal, sys, time
 import z3
-from comprehensive.signals import unwind_when_asked_to_end
+from metafork.comprehensive.signals import unwind_when_asked_to_end
 
 def come():
     os.kill(os.getpid(), signal.{name})
@@ -90,7 +90,7 @@ def test_a_signal_waits_for_what_would_be_left_half_done(place, name, error, tmp
 
 def test_a_signal_that_is_ignored_stays_so():
     code = (
-        "import signal; from comprehensive.signals import unwind_when_asked_to_end\n"
+        "import signal; from metafork.comprehensive.signals import unwind_when_asked_to_end\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); unwind_when_asked_to_end()\n"
         "assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n"
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import z3
 
-from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import EFFORT, Prover, Verdict
+from metafork.comprehensive.optimize import optimize
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUICK = {"counters": ["threads_per_block", "shared_memory"], "strategies": ["granularity", "caching"]}
@@ -59,7 +59,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
 @pytest.mark.slow
 def test_a_machine_that_stands_still_most_of_the_time_gets_the_same_tree(tmp_path):
     """The process runs 60 of 310 milliseconds: any question that is being answered then sees a quarter of a second."""
-    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "optimize"]
+    command = [sys.executable, "-c", "from metafork.comprehensive.cli import main; main()", "optimize"]
     command += [EXAMPLES / "transpose.mf", "--json", "--strategies", "granularity,caching"]
     expected = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path).stdout
     with (tmp_path / "slow.json").open("wb") as stream:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.streams import colored, moves_its_cursor, prepare_streams
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.streams import colored, moves_its_cursor, prepare_streams
 from tests.comprehensive.metafork_command import METAFORK
 
 PROGRAM = """void fill(int n, float x[n])

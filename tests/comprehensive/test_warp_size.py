@@ -4,14 +4,14 @@ import re
 
 import pytest
 
-from comprehensive.case_discussion.typical_values import typical_values
-from comprehensive.emit.targets.hip import TARGET as HIP
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
-from evaluators.registers_per_block import COUNTER
-from evaluators.registers_per_thread import registers
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses, Hardware
+from metafork.comprehensive.case_discussion.typical_values import typical_values
+from metafork.comprehensive.emit.targets.hip import TARGET as HIP
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.evaluators.registers_per_block import COUNTER
+from metafork.evaluators.registers_per_thread import registers
 from metafork.ir.program import Version
 from tests.comprehensive.metafork_command import metafork
 from tests.metafork.programs import MATMUL, program

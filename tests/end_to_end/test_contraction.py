@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from comprehensive.emit import rendered_files, write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit import rendered_files, write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.verification import Options, verify
 from tests.sampling import sampled
 
 DIRECTORY = Path(__file__).parents[2] / "examples"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.messages.source import Source
 from tests.sampling import sampled
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 from tests.sampling import sampled
 
 DIRECTORY = Path(__file__).parents[2] / "examples"

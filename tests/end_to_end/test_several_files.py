@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 from tests.runtime.compiling import succeed
 
 REVERSE = """

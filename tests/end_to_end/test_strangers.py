@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.reading import parse
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from tests.end_to_end.commands import METAFORK

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 import metafork
-from comprehensive.emit import rendered_files, runtime_include_dir
-from comprehensive.optimize import Result
-from comprehensive.tree.document import ScheduleDocument
-from comprehensive.tree.selection import select
+from metafork.comprehensive.emit import rendered_files, runtime_include_dir
+from metafork.comprehensive.optimize import Result
+from metafork.comprehensive.tree.document import ScheduleDocument
+from metafork.comprehensive.tree.selection import select
 from metafork.printing.expressions import expression
 from metafork.runtime.machine import DEFAULT
 from tests.end_to_end.suite_cases import CASES, Case

@@ -8,8 +8,8 @@ import re
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 from tests.runtime.compiling import INCLUDE, succeed
 
 EACH = "meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) { BODY } }"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

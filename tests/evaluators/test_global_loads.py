@@ -1,14 +1,14 @@
 import pytest
 
-from comprehensive import registry
-from evaluators.counter import NotKnown
-from evaluators.global_loads import COUNTER
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.global_loads import COUNTER
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 
 B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "m", "dim0", "ub1"))

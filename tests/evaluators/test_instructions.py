@@ -3,9 +3,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evaluators.counter import NotKnown
-from evaluators.instructions import COUNTER, instructions
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.instructions import COUNTER, instructions
 from metafork.frontend import parse
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.messages.source import Source

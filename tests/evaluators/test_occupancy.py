@@ -11,10 +11,10 @@ from random import Random
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.tree.selection import machine_point, select
-from evaluators.occupancy import COUNTER
 from metafork.analysis.analyses import Analyses, Hardware
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.selection import machine_point, select
+from metafork.evaluators.occupancy import COUNTER
 from metafork.ir.program import Version
 from metafork.runtime.machine import PRESETS, compute_capability, given_values
 from tests.metafork.programs import program

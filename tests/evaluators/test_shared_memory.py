@@ -1,9 +1,9 @@
 import pytest
 
-from evaluators.counter import NotKnown
-from evaluators.shared_memory import COUNTER
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.shared_memory import COUNTER
 from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE, program
 

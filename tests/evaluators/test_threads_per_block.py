@@ -1,7 +1,7 @@
-from evaluators.counter import NotKnown
-from evaluators.threads_per_block import COUNTER
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.threads_per_block import COUNTER
 from metafork.ir.program import Version
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, program
 

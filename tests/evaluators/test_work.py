@@ -3,18 +3,18 @@ from random import Random
 
 import pytest
 
-from comprehensive.case_discussion.order import ByCost
-from evaluators.counter import NotKnown
-from evaluators.work import work
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.case_discussion.order import ByCost
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.work import work
 from metafork.frontend import parse
 from metafork.ir.kernel import Space
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
 from metafork.lowering.lowering import lower
-from strategies.caching import STRATEGY as CACHING
-from strategies.caching import with_cached_arrays
-from strategies.strategy import Applied
+from metafork.strategies.caching import STRATEGY as CACHING
+from metafork.strategies.caching import with_cached_arrays
+from metafork.strategies.strategy import Applied
 from tests.evaluators.kernel_count import count_block
 
 STENCIL3D = """

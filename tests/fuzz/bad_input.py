@@ -198,8 +198,8 @@ def outcome(data, directory, whole):
     """Try one input: ``parsed``, ``refused``, ``optimized`` or ``told`` (why nothing is written); else it raises."""
     from click.testing import CliRunner
 
-    from comprehensive.cli import cli
     from metafork.analysis.races.diagnostics import check_races
+    from metafork.comprehensive.cli import cli
     from metafork.frontend import parse, read_source
     from metafork.ir.messages.diagnostics import DiagnosticsError, render_json, render_text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
+from metafork.comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
 from metafork.frontend import parse
 from metafork.ir.kernel import Kernel
 from metafork.ir.messages.source import Source
@@ -20,7 +20,7 @@ from metafork.ir.translation_unit import Function
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.printing.expressions import expression
-from strategies.caching import with_cached_arrays
+from metafork.strategies.caching import with_cached_arrays
 from tests.runtime.compiling import CALLED
 
 INCLUDE = Path(__file__).parents[2] / "metafork" / "runtime" / "include"

@@ -4,7 +4,7 @@ from metafork.analysis.exactness import with_exactness
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Program
-from strategies.caching import with_cached_arrays
+from metafork.strategies.caching import with_cached_arrays
 
 
 def program(text: str, number: int = 0, name: str = "test.mf") -> Program:

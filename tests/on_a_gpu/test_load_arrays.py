@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import metafork
-from comprehensive.building.compilers import has_gpu
+from metafork.comprehensive.building.compilers import has_gpu
 
 pytestmark = pytest.mark.skipif(not has_gpu(), reason="NO GPU: arrays on a GPU are not tried here")
 

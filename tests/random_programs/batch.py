@@ -18,18 +18,24 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from comprehensive import registry
-from comprehensive.emit import rendered_files, runtime_include_dir
-from comprehensive.emit.signature import signature_of
-from comprehensive.optimize import Result, discuss
-from comprehensive.options import Order
-from comprehensive.reading import parse
-from comprehensive.tree.schedule_tree import ScheduleTree
-from comprehensive.verification import plain_code
-from comprehensive.verification.builds import CodeOf
-from comprehensive.verification.driver import ELISION_FLAGS, LENT, SERIAL_PREFIX, SUPPORT_DIRECTORY, reference_text
-from comprehensive.verification.points import Points
 from metafork.analysis.exactness import exact_unit
+from metafork.comprehensive import registry
+from metafork.comprehensive.emit import rendered_files, runtime_include_dir
+from metafork.comprehensive.emit.signature import signature_of
+from metafork.comprehensive.optimize import Result, discuss
+from metafork.comprehensive.options import Order
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.verification import plain_code
+from metafork.comprehensive.verification.builds import CodeOf
+from metafork.comprehensive.verification.driver import (
+    ELISION_FLAGS,
+    LENT,
+    SERIAL_PREFIX,
+    SUPPORT_DIRECTORY,
+    reference_text,
+)
+from metafork.comprehensive.verification.points import Points
 from metafork.ir.contraction import contracted_unit
 from metafork.ir.messages.source import Source
 from metafork.ir.program import ENDLESS, Cast, Expr

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from comprehensive.verification import Options, Verification, verify
+from metafork.comprehensive.verification import Options, Verification, verify
 from tests.random_programs.c_forms import FormGenerator
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.elements import ElementGenerator

@@ -2,8 +2,8 @@
 
 import re
 
-from comprehensive.reading import parse
 from metafork import DiagnosticsError
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.source import Source
 from tests.random_programs.constructs import ConstructGenerator
 

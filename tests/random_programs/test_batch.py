@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit import LeafCode
-from comprehensive.verification import plain_code
+from metafork.comprehensive.emit import LeafCode
+from metafork.comprehensive.verification import plain_code
 from metafork.ir.program import Assign, Element, For, If, IntConst, While, binary
 from metafork.printing.cuda import kernel_text
 from tests.random_programs.batch import check_batch, prepare

@@ -5,7 +5,7 @@ import pytest
 from metafork import DiagnosticsError
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
-from strategies import granularity
+from metafork.strategies import granularity
 from tests.random_programs.generator import file_text
 from tests.random_programs.reducing import moves, reduced, verified_kind
 

@@ -1,8 +1,8 @@
 """Which variant of a tree runs at a point."""
 
-from comprehensive.tree.document import document_of
-from comprehensive.tree.schedule_tree import ScheduleTree, Variant
-from comprehensive.tree.selection import select
+from metafork.comprehensive.tree.document import document_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant
+from metafork.comprehensive.tree.selection import select
 from metafork.runtime.machine import PRESETS
 
 

@@ -4,8 +4,8 @@ from metafork.analysis.analyses import Analyses
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
-from strategies.caching import STRATEGY, with_cached_arrays
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.caching import STRATEGY, with_cached_arrays
+from metafork.strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 
 
@@ -210,7 +210,7 @@ void f(int N, int B, float b[N]) {
     }
   }
 }"""
-    from evaluators.shared_memory import COUNTER
+    from metafork.evaluators.shared_memory import COUNTER
 
     version = Version(choice(text).program)
     applied = STRATEGY.apply(version, Analyses())

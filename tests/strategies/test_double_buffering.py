@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from strategies.double_buffering import STRATEGY
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.double_buffering import STRATEGY
+from metafork.strategies.strategy import Applied, NotApplied
 from tests.metafork.programs import program
 from tests.strategies.running import running
 

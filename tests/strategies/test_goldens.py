@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.application import applied
-from comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES, strategies
+from metafork.comprehensive.application import applied
+from metafork.comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES, strategies
 from metafork.printing.metafork_text import metafork_text
 from tests.metafork.interpreter import program, results
 

@@ -3,15 +3,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.invariants import check_program
 from metafork.ir.program import For, If, Phase, Version, walk_statements
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import metafork_text
-from strategies.cse import STRATEGIES
-from strategies.granularity import STRATEGY, Granularity
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.cse import STRATEGIES
+from metafork.strategies.granularity import STRATEGY, Granularity
+from metafork.strategies.strategy import Applied, NotApplied
 from tests.metafork.interpreter import memories, program, results, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import INT, For, If, Var, Version, walk_statements
 from metafork.lowering.lowering import lower
-from strategies.granularity_groups import STRATEGY, GranularityGroups
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import STRATEGY as REGISTER_TILE
+from metafork.strategies.granularity_groups import STRATEGY, GranularityGroups
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.register_tile import STRATEGY as REGISTER_TILE
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import MATMUL, program
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.explanation import explanation
-from comprehensive.tree.remarks import place
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.comprehensive.explanation import explanation
+from metafork.comprehensive.tree.remarks import place
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import Version
-from strategies.strategy import NotApplied
+from metafork.strategies.strategy import NotApplied
 from tests.metafork.interpreter import program
 from tests.metafork.programs import MATMUL
 

@@ -5,14 +5,14 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from comprehensive.optimize import optimize
-from evaluators.global_loads import global_loads
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
+from metafork.evaluators.global_loads import global_loads
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
-from strategies.granularity import STRATEGY as GRANULARITY
-from strategies.scalar_replacement import STRATEGY
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.granularity import STRATEGY as GRANULARITY
+from metafork.strategies.scalar_replacement import STRATEGY
+from metafork.strategies.strategy import Applied, NotApplied
 from tests.metafork.interpreter import UndefinedBehaviourError, program, results
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE

@@ -4,19 +4,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
-from evaluators.bank_degree import COUNTER
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.evaluators.bank_degree import COUNTER
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
 from metafork.ir.program import BlockArray, IntConst, Var, Version, walk_statements
-from strategies.caching import STRATEGY as CACHING
-from strategies.strategy import Applied, NotApplied
-from strategies.swizzle_layout import STRATEGY
+from metafork.strategies.caching import STRATEGY as CACHING
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.swizzle_layout import STRATEGY
 from tests.metafork.awkward import AWKWARD
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import JACOBI, MATMUL, TRANSPOSE, program

@@ -3,13 +3,13 @@
 import pytest
 
 import metafork
-from comprehensive.tree.selection import select
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.tree.selection import select
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Version
 from metafork.runtime.machine import PRESETS
-from strategies.strategy import Applied, NotApplied
-from strategies.tiles import STRATEGY
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.tiles import STRATEGY
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 

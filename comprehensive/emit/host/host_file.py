@@ -15,14 +15,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
-from comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
-from comprehensive.emit.host.members import member_declarations, member_test
-from comprehensive.emit.host.stated_order import in_order
-from comprehensive.emit.identifiers import c_comment, c_string
-from comprehensive.emit.launch_text import run_types
-from comprehensive.emit.signature import host_arrays, signature_of
-from comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
+from metafork.comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
+from metafork.comprehensive.emit.host.members import member_declarations, member_test
+from metafork.comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.emit.identifiers import c_comment, c_string
+from metafork.comprehensive.emit.launch_text import run_types
+from metafork.comprehensive.emit.signature import host_arrays, signature_of
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.clauses.keywords import CLAUSES
 from metafork.frontend.text.preprocessing.preprocessor import definition_of
 from metafork.ir.arithmetic.exact_constants import NAMED

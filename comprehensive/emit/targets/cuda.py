@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.emit import jit_text
-from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode, leaf_code
-from comprehensive.emit.targets.target import (
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.comprehensive.emit import jit_text
+from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode, leaf_code
+from metafork.comprehensive.emit.targets.target import (
     Attempt,
     Package,
     Target,
@@ -19,8 +20,7 @@ from comprehensive.emit.targets.target import (
     launching_a_function,
     loading,
 )
-from comprehensive.tree.schedule_tree import Variant
-from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.kernel import Kernel
 
 _OPENING = """\

@@ -12,9 +12,10 @@ from functools import partial
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.emit.leaf_code import LeafCode, kernel_of
-from comprehensive.emit.targets.cuda import functions
-from comprehensive.emit.targets.target import (
+from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
+from metafork.comprehensive.emit.leaf_code import LeafCode, kernel_of
+from metafork.comprehensive.emit.targets.cuda import functions
+from metafork.comprehensive.emit.targets.target import (
     Attempt,
     NoCodeError,
     Package,
@@ -23,8 +24,7 @@ from comprehensive.emit.targets.target import (
     for_machine,
     launching_a_function,
 )
-from comprehensive.tree.schedule_tree import Variant
-from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
+from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 from metafork.runtime.machine import PRESETS

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 
-from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode, argument_bytes, kernel_of
-from comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
-from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses, Hardware
+from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode, argument_bytes, kernel_of
+from metafork.comprehensive.emit.targets.target import Attempt, Handles, NoCodeError, Package, Target, TargetOptionError
+from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.kernel import Kernel
 from metafork.printing.opencl import NoOpenClError, OpenClText, kernel_text
 

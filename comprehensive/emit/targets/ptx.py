@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from comprehensive.emit import jit_text
-from comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
-from comprehensive.emit.targets.target import (
+from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.comprehensive.emit import jit_text
+from metafork.comprehensive.emit.leaf_code import EMBEDDED_TARGET, LeafCode, kernel_of, ptx_code
+from metafork.comprehensive.emit.targets.target import (
     Attempt,
     NoCodeError,
     Package,
@@ -25,8 +26,7 @@ from comprehensive.emit.targets.target import (
     launching_a_function,
     ptx_names,
 )
-from comprehensive.tree.schedule_tree import Variant
-from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
+from metafork.comprehensive.tree.schedule_tree import Variant
 
 _OPENING = """\
  *   cc -std=gnu11 -O2 -ffp-contract=off -I"$(metafork include-dir)" -c @NAME@_ptx.c      (link with -ldl -lpthread)

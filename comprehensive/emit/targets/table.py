@@ -5,15 +5,15 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 
-from comprehensive.emit.targets.target import Target
-from comprehensive.plugins import Plugin, PluginError, installed
-from comprehensive.registry import UnknownNameError
+from metafork.comprehensive.emit.targets.target import Target
+from metafork.comprehensive.plugins import Plugin, PluginError, installed
+from metafork.comprehensive.registry import UnknownNameError
 
 TARGETS = {
-    "cuda": "comprehensive.emit.targets.cuda",
-    "ptx": "comprehensive.emit.targets.ptx",
-    "hip": "comprehensive.emit.targets.hip",
-    "opencl": "comprehensive.emit.targets.opencl",
+    "cuda": "metafork.comprehensive.emit.targets.cuda",
+    "ptx": "metafork.comprehensive.emit.targets.ptx",
+    "hip": "metafork.comprehensive.emit.targets.hip",
+    "opencl": "metafork.comprehensive.emit.targets.opencl",
 }
 """Module of each back end; the first is the default."""
 

@@ -14,10 +14,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from comprehensive.emit.identifiers import c_string
-from comprehensive.emit.leaf_code import LeafCode, argument_bytes
-from comprehensive.tree.schedule_tree import Variant
 from metafork.analysis.analyses import Analyses, Hardware
+from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.leaf_code import LeafCode, argument_bytes
+from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.runtime.machine import PRESETS, compute_capability, preset_name, presets_between
 
 

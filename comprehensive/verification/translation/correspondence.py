@@ -14,8 +14,8 @@ from functools import reduce
 from itertools import chain, combinations
 from typing import Any
 
-from comprehensive.verification.translation.dataflow import Access, Dataflow, Statement, Time
 from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.comprehensive.verification.translation.dataflow import Access, Dataflow, Statement, Time
 
 OUT_OF_TIME = "the time ran out"
 """The problem of a comparison that its deadline ended."""

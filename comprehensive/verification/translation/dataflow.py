@@ -16,10 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.analysis.facts import program_facts
 from metafork.analysis.reference_walk import kept_within
 from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
 

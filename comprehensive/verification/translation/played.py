@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from comprehensive.verification.translation.compiled import Function, compiled
+from metafork.comprehensive.verification.translation.compiled import Function, compiled
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value, of_one, of_two
 from metafork.ir.arithmetic.types import ScalarType

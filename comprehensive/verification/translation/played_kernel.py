@@ -13,7 +13,8 @@ from itertools import product
 
 from msgspec import Struct
 
-from comprehensive.verification.translation.played import (
+from metafork.analysis.analyses import WARP_SIZE
+from metafork.comprehensive.verification.translation.played import (
     BreakError,
     CannotPlayError,
     Cell,
@@ -24,7 +25,6 @@ from comprehensive.verification.translation.played import (
     Value,
     initial,
 )
-from metafork.analysis.analyses import WARP_SIZE
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, Kernel, Memory, Space

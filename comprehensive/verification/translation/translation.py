@@ -33,12 +33,15 @@ from random import Random
 
 from msgspec import Struct
 
-from comprehensive.tree.schedule_tree import ScheduleTree
-from comprehensive.verification.translation.affine import NotAffineError
-from comprehensive.verification.translation.correspondence import OUT_OF_TIME, Comparison
-from comprehensive.verification.translation.dataflow import dataflow
-from comprehensive.verification.translation.expansion import expanded
-from comprehensive.verification.translation.played import (
+from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses
+from metafork.analysis.facts import program_facts
+from metafork.comprehensive.tree.schedule_tree import ScheduleTree
+from metafork.comprehensive.verification.translation.affine import NotAffineError
+from metafork.comprehensive.verification.translation.correspondence import OUT_OF_TIME, Comparison
+from metafork.comprehensive.verification.translation.dataflow import dataflow
+from metafork.comprehensive.verification.translation.expansion import expanded
+from metafork.comprehensive.verification.translation.played import (
     CannotPlayError,
     Cell,
     OutsideError,
@@ -47,10 +50,7 @@ from comprehensive.verification.translation.played import (
     initial,
     play,
 )
-from comprehensive.verification.translation.played_kernel import manners_of, play_kernel, statements_of
-from metafork.algebra.prover import Verdict
-from metafork.analysis.analyses import Analyses
-from metafork.analysis.facts import program_facts
+from metafork.comprehensive.verification.translation.played_kernel import manners_of, play_kernel, statements_of
 from metafork.ir import program as ir
 from metafork.ir.kernel import Kernel
 from metafork.ir.rewriting import variables

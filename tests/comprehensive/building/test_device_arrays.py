@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import metafork
-from comprehensive.building.device_arrays import LEGACY, handle_of
+from metafork.comprehensive.building.device_arrays import LEGACY, handle_of
 
 TEXT = """
 struct body { int id; double mass; float at[2]; };

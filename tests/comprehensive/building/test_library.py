@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 import metafork
-from comprehensive.building import library
-from comprehensive.building.commands import BuildError
-from comprehensive.cli import cli
+from metafork.comprehensive.building import library
+from metafork.comprehensive.building.commands import BuildError
+from metafork.comprehensive.cli import cli
 from metafork.ir.messages.source import Source
 
 TEXT = """

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.building.commands import BuildError, Commands
-from comprehensive.building.runtime_object import runtime_object
+from metafork.comprehensive.building.commands import BuildError, Commands
+from metafork.comprehensive.building.runtime_object import runtime_object
 
 COMPILING = ("g++", "-std=c++17", "-x", "c++", "-DMETAFORK_CPU")
 

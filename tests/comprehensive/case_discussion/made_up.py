@@ -4,12 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from comprehensive.systems.start import Start
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument, displayed_start
-from comprehensive.tree.schedule_tree import CounterInfo
-from evaluators.counter import CounterValue, NotKnown
 from metafork.algebra.polynomial import Polynomial, at_most
-from strategies.strategy import Effect, Need, NotApplied
+from metafork.comprehensive.systems.start import Start
+from metafork.comprehensive.tree.document import (
+    LeafDocument,
+    ScheduleDocument,
+    TreeDocument,
+    VariantDocument,
+    displayed_start,
+)
+from metafork.comprehensive.tree.schedule_tree import CounterInfo
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.strategies.strategy import Effect, Need, NotApplied
 
 Version = tuple[str, ...]
 

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.evaluators.counter import CounterValue
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, symbol
 
 S, B = symbol("s"), symbol("B")

@@ -4,8 +4,12 @@ from fractions import Fraction
 
 import pytest
 
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.properties import (
+from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
+from metafork.algebra.prover import Verdict
+from metafork.algebra.symbols import DerivedSymbol
+from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.case_discussion.properties import (
     Judge,
     Subject,
     commuting,
@@ -17,15 +21,11 @@ from comprehensive.case_discussion.properties import (
     idempotence,
     optimality,
 )
-from comprehensive.case_discussion.quintuple import Precedence
-from comprehensive.systems.systems import Systems
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
-from evaluators.counter import CounterValue, NotKnown
-from metafork.algebra.polynomial import ONE, Polynomial, at_most, less_than
-from metafork.algebra.prover import Verdict
-from metafork.algebra.symbols import DerivedSymbol
-from metafork.analysis.analyses import Analyses
-from strategies.strategy import Need
+from metafork.comprehensive.case_discussion.quintuple import Precedence
+from metafork.comprehensive.systems.systems import Systems
+from metafork.comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.strategies.strategy import Need
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, Result, jacobi, start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))

@@ -8,13 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import metafork
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.properties import Judge, Subject, consistent, covers_start, disjoint, height_bound
-from comprehensive.case_discussion.quintuple import Precedence
-from comprehensive.cli import cli
-from comprehensive.tree.schedule_tree import ORDER
-from comprehensive.tree.selection import select
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.case_discussion.properties import (
+    Judge,
+    Subject,
+    consistent,
+    covers_start,
+    disjoint,
+    height_bound,
+)
+from metafork.comprehensive.case_discussion.quintuple import Precedence
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.tree.schedule_tree import ORDER
+from metafork.comprehensive.tree.selection import select
 from metafork.runtime.machine import PRESETS
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, jacobi, start
 from tests.comprehensive.case_discussion.random_problems import LIMITS, problems

@@ -2,8 +2,9 @@
 
 from hypothesis import given, settings
 
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.case_discussion.properties import (
+from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.case_discussion.properties import (
     Judge,
     Subject,
     commuting,
@@ -14,7 +15,6 @@ from comprehensive.case_discussion.properties import (
     idempotence,
     optimality,
 )
-from metafork.algebra.prover import Verdict
 from tests.comprehensive.case_discussion.made_up import start
 from tests.comprehensive.case_discussion.random_problems import LIMITS, problems
 

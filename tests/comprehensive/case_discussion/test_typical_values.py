@@ -2,12 +2,12 @@
 
 import pytest
 
-from comprehensive.case_discussion.instances import CHOSEN, NOTHING_TYPICAL
-from comprehensive.case_discussion.typical_values import MOST_TYPICAL, typical_values
-from comprehensive.optimize import optimize
-from comprehensive.options import StaticValueError, asked_static
-from comprehensive.verification import Options, verify
 from metafork.analysis.analyses import NVIDIA
+from metafork.comprehensive.case_discussion.instances import CHOSEN, NOTHING_TYPICAL
+from metafork.comprehensive.case_discussion.typical_values import MOST_TYPICAL, typical_values
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.options import StaticValueError, asked_static
+from metafork.comprehensive.verification import Options, verify
 from tests.comprehensive.instances.shift_program import SHIFT
 from tests.metafork.programs import MATADD, MATMUL, program
 

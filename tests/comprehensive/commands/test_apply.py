@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 

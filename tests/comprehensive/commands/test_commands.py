@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from comprehensive.cli import cli
-from comprehensive.commands.faults import shown
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.commands.faults import shown
 from metafork.ir.messages.diagnostics import Diagnostic, Severity
 from metafork.ir.messages.source import NOWHERE
 
@@ -126,8 +126,8 @@ def test_a_time_limit_while_the_file_is_read(run, optimized, monkeypatch):
             sum(range(1000))
 
     before = {path: path.read_bytes() for path in optimized.rglob("*") if path.is_file()}
-    monkeypatch.setattr("comprehensive.optimize.parse", forever)
-    monkeypatch.setattr("comprehensive.optimize.LEAST_READING", 0.01)
+    monkeypatch.setattr("metafork.comprehensive.optimize.parse", forever)
+    monkeypatch.setattr("metafork.comprehensive.optimize.LEAST_READING", 0.01)
     result = run("optimize", EXAMPLE, *QUICK, "--time-limit", "0")
     assert result.exit_code == 4
     assert "jacobi1d.mf: the time limit passed while the file was read; nothing is written" in result.stderr
@@ -138,7 +138,7 @@ def test_a_drawing_that_takes_too_long_is_told(run, monkeypatch):
     def endless(result, seconds=None):
         raise subprocess.TimeoutExpired("dot", 1.0)
 
-    monkeypatch.setattr("comprehensive.optimize.Result.to_svg", endless)
+    monkeypatch.setattr("metafork.comprehensive.optimize.Result.to_svg", endless)
     result = run("optimize", EXAMPLE, *QUICK)
     assert result.exit_code == 4
     assert "jacobi1d.tree.svg is not drawn" in result.stderr
@@ -271,7 +271,7 @@ def test_a_file_that_is_no_text(run):
 
 def test_help_answers_at_once():
     # Processor time, which does not depend on what else the machine is doing.
-    command = [sys.executable, "-c", "from comprehensive.cli import main; main()", "--help"]
+    command = [sys.executable, "-c", "from metafork.comprehensive.cli import main; main()", "--help"]
     times = []
     for _ in range(3):
         before = os.times()
@@ -284,7 +284,7 @@ def test_help_answers_at_once():
 
 def test_help_of_commands_imports_nothing_heavy():
     code = (
-        "import sys; from click.testing import CliRunner; from comprehensive.cli import cli\n"
+        "import sys; from click.testing import CliRunner; from metafork.comprehensive.cli import cli\n"
         "for name in ('optimize', 'render', 'select', 'check'):\n"
         "    assert CliRunner().invoke(cli, [name, '--help']).exit_code == 0\n"
         "assert not {'sympy', 'z3', 'llvmlite', 'numpy', 'islpy'} & set(sys.modules)\n"

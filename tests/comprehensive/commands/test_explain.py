@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.optimize import optimize
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.optimize import optimize
 from tests.metafork.programs import JACOBI, MATMUL
 
 SUM = """void sum(int n, int B, const int end[n], const float a[n], float y[n])

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.registry import COUNTERS, DESCRIPTIONS, OPTIONAL_COUNTERS, OPTIONAL_STRATEGIES, STRATEGIES
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.registry import COUNTERS, DESCRIPTIONS, OPTIONAL_COUNTERS, OPTIONAL_STRATEGIES, STRATEGIES
 
 GOOD = """\
 void scale(int n, int B, float x[n])

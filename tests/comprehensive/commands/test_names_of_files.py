@@ -16,7 +16,7 @@ from tests.runtime.compiling import run
 NAME = os.fsdecode(b"sc\xffale")
 PROGRAM = "#include <rows.h>\nvoid f(int n, float x[n])\n"
 PROGRAM += "{\n  meta_schedule meta_block(8) { meta_for (int i = 0; i < n; i++) x[i] = ROWS; }\n}\n"
-PLUGIN = "from strategies.granularity import STRATEGY\n"
+PLUGIN = "from metafork.strategies.granularity import STRATEGY\n"
 QUICK = "--counters threads_per_block --strategies granularity"
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 from tests.runtime.compiling import CPLUSPLUS, C, run, succeed
 
 QUICK = ("--counters", "threads_per_block", "--strategies", "granularity")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 
 DATA = Path(__file__).parents[2] / "metafork" / "ptx" / "data"
 needs_ptxas = pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas on PATH")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.commands.side_by_side import EndedError, in_order
+from metafork.comprehensive.commands.side_by_side import EndedError, in_order
 from tests.comprehensive.metafork_command import metafork
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -21,7 +21,7 @@ ENDLESS = """
 import os, signal
 from dataclasses import dataclass
 
-from evaluators.counter import NotKnown
+from metafork.evaluators.counter import NotKnown
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from comprehensive.commands.swizzle import command
+from metafork.comprehensive.commands.swizzle import command
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "swizzle"
 
@@ -91,7 +91,7 @@ def test_a_mistake_in_an_option_is_a_usage_error():
 
 def peak_megabytes(*arguments):
     program = (
-        "import resource, sys\nfrom comprehensive.cli import main\n"
+        "import resource, sys\nfrom metafork.comprehensive.cli import main\n"
         "try:\n    main()\nfinally:\n"
         "    print('peak', resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)\n"
     )
@@ -127,7 +127,7 @@ def test_mult64_comes_to_its_proved_optimum():
 
 
 def test_many_solutions_bring_what_to_ask_instead(monkeypatch):
-    from comprehensive.commands import swizzle
+    from metafork.comprehensive.commands import swizzle
 
     for many, told in ((2, True), (3, False)):
         monkeypatch.setattr(swizzle, "_MANY", many)
@@ -142,7 +142,7 @@ def test_many_solutions_bring_what_to_ask_instead(monkeypatch):
     ("fault", "status", "why"), [("time", 4, "the time limit was reached"), ("key", 130, "interrupted")]
 )
 def test_a_stopped_search_keeps_the_best_so_far(fault, status, why, monkeypatch):
-    from comprehensive.signals import OutOfTimeError
+    from metafork.comprehensive.signals import OutOfTimeError
     from metafork.swizzle.output import ranking
 
     real, costs = ranking.priced, []

@@ -1,8 +1,8 @@
 """Every variant's program of a tree as cases of ``tests.metafork.kernel_runs``: all of them in one build."""
 
-from comprehensive import registry
-from comprehensive.optimize import discuss
 from metafork.analysis.exactness import with_exactness
+from metafork.comprehensive import registry
+from metafork.comprehensive.optimize import discuss
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from tests.metafork.kernel_runs import Case

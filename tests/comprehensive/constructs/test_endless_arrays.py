@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from comprehensive.emit import rendered_files
-from comprehensive.optimize import optimize
-from comprehensive.reading import parse
 from metafork import frontend
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text

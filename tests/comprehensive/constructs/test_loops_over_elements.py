@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.messages.source import Source
 
 PROGRAMS = {

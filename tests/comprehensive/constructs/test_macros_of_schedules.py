@@ -2,11 +2,11 @@
 
 import pytest
 
-from comprehensive.commands.explain import command
-from comprehensive.emit import rendered_files
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.commands.explain import command
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

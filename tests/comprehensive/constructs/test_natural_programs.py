@@ -2,10 +2,10 @@
 
 import pytest
 
-from comprehensive.reading import parse
-from comprehensive.verification import Options, verify
 from metafork.analysis.exactness import exact_unit
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.messages.source import Source
 
 PROGRAMS = {

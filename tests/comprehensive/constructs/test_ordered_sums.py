@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
-from comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, reference_text
 from metafork.analysis.races.races import race_report
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.comprehensive.verification.driver import ELISION_FLAGS, SERIAL_PREFIX, reference_text
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text

@@ -2,9 +2,9 @@
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.explanation import explanation
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.comprehensive.explanation import explanation
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import IntConst, PrivateArray, walk_statements

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.reading import parse
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import runtime_include_dir
-from comprehensive.emit.header_file import header_file
-from comprehensive.optimize import optimize
-from comprehensive.reading import parse
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.emit import runtime_include_dir
+from metafork.comprehensive.emit.header_file import header_file
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression

@@ -2,11 +2,11 @@
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.explanation import explanation
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import with_exactness
 from metafork.analysis.races.races import race_report
+from metafork.comprehensive import registry
+from metafork.comprehensive.explanation import explanation
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from tests.comprehensive.constructs.leaf_cases import leaf_cases

@@ -2,11 +2,19 @@
 
 from dataclasses import dataclass
 
-from comprehensive.emit import LeafCode
-from comprehensive.tree.schedule_tree import CounterInfo, Leaf, LeafReference, Node, NoLeaf, ScheduleTree, Variant
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.emit import LeafCode
+from metafork.comprehensive.tree.schedule_tree import (
+    CounterInfo,
+    Leaf,
+    LeafReference,
+    Node,
+    NoLeaf,
+    ScheduleTree,
+    Variant,
+)
+from metafork.evaluators.counter import CounterValue
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Argument, Kernel, Memory, Space
 from metafork.ir.messages.source import Source, Span

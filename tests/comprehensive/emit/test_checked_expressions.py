@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from comprehensive.emit.checked_expressions import ComputationError, checked
+from metafork.comprehensive.emit.checked_expressions import ComputationError, checked
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import (
     COMPARISONS,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.cmake_file import cmake_file
-from comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.cmake_file import cmake_file
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
 from tests.comprehensive.emit.blend_example import code_of, example
 from tests.runtime.compiling import CMAKE, built_with_pkg_config, needs_nvcc, succeed
 

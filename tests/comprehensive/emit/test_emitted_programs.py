@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit import write_outputs
+from metafork.comprehensive.emit import write_outputs
 from tests.comprehensive.emit.blend_example import code_of, example
 from tests.runtime.compiling import SANITIZE, WARNINGS, needs_nvcc, run, succeed
 

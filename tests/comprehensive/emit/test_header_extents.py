@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 from tests.runtime.compiling import WARNINGS, succeed
 
 INPUT = """

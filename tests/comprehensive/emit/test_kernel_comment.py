@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import rendered_files
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import optimize
 from metafork.printing.width import MOST_COLUMNS
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 from tests.runtime.compiling import run, succeed
 
 INPUT = """

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from comprehensive.emit.generation import header_name, number_of
+from metafork.comprehensive.emit.generation import header_name, number_of
 from tests.comprehensive.metafork_command import METAFORK, metafork
 from tests.runtime.compiling import run, succeed
 
@@ -166,8 +166,8 @@ def test_a_signal_while_files_are_written_leaves_none_of_them(tmp_path, number):
         "import sys, time\n"
         "from pathlib import Path\n"
         "import click\n"
-        "from comprehensive import cli\n"
-        "from comprehensive.emit import write_files\n"
+        "from metafork.comprehensive import cli\n"
+        "from metafork.comprehensive.emit import write_files\n"
         "class Texts(dict):\n"
         "    def items(self):\n"
         "        yield 'one', 'new'\n"

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.commands.include_dir import command
-from comprehensive.emit import write_outputs
-from comprehensive.emit.condition_tables import ConditionTables, TabulationError
-from comprehensive.emit.outputs import rendered_files, write_files
-from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial, at_most
+from metafork.comprehensive.commands.include_dir import command
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.condition_tables import ConditionTables, TabulationError
+from metafork.comprehensive.emit.outputs import rendered_files, write_files
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.messages.source import Source
 from tests.comprehensive.emit.blend_example import code_of, example
 from tests.comprehensive.metafork_command import metafork

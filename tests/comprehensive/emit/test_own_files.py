@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 
 PROGRAM = "void smooth(int n, float y[n])\n{\n"
 PROGRAM += "  meta_schedule meta_block(8) { meta_for (int i = 0; i < n; i++) y[i] = 1; }\n}\n"

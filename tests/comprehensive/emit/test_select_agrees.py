@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.tree.selection import select
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.selection import select
 from metafork.runtime.machine import DEFAULT, FIELDS, SYMBOLS
 from tests.runtime.compiling import CPLUSPLUS, WARNINGS, succeed
 from tests.runtime.machine_structure import Machine

@@ -1,6 +1,6 @@
 """A program whose parameters ``s`` and ``B`` may be static, and its driver on the CPU build."""
 
-from comprehensive.emit import write_outputs
+from metafork.comprehensive.emit import write_outputs
 from tests.runtime.compiling import succeed
 
 SHIFT = """

@@ -9,19 +9,19 @@ import jsonschema
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit import leaf_code, write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.options import StaticValueError, static_values
-from comprehensive.registry import UnknownNameError
-from comprehensive.tree.schedule_tree import numbered
-from comprehensive.tree.selection import select
-from comprehensive.tree.tree_json import SCHEMA, to_json
-from comprehensive.tree.tree_reading import from_json
-from comprehensive.verification import Options, verify
-from comprehensive.verification.point_choice import chosen_points
-from comprehensive.verification.points import Points
-from evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit import leaf_code, write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.options import StaticValueError, static_values
+from metafork.comprehensive.registry import UnknownNameError
+from metafork.comprehensive.tree.schedule_tree import numbered
+from metafork.comprehensive.tree.selection import select
+from metafork.comprehensive.tree.tree_json import SCHEMA, to_json
+from metafork.comprehensive.tree.tree_reading import from_json
+from metafork.comprehensive.verification import Options, verify
+from metafork.comprehensive.verification.point_choice import chosen_points
+from metafork.comprehensive.verification.points import Points
+from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.kernel import Space
 from metafork.ir.program import IntConst
 from metafork.ir.static_values import with_static_values

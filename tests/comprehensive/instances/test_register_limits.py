@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from comprehensive.cli import cli
-from comprehensive.emit import select_text
-from comprehensive.optimize import optimize
-from comprehensive.tree.selection import select
-from comprehensive.tree.tree_json import SCHEMA, to_json
-from comprehensive.tree.tree_reading import from_json
-from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import NVIDIA, Hardware, NotCountedError
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.emit import select_text
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.selection import select
+from metafork.comprehensive.tree.tree_json import SCHEMA, to_json
+from metafork.comprehensive.tree.tree_reading import from_json
+from metafork.comprehensive.verification import Options, verify
 from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import DEFAULT
 from tests.comprehensive.instances.shift_program import SHIFT, built

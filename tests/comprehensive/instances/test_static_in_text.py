@@ -4,11 +4,11 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from comprehensive.cli import cli
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.options import StaticValueError
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.options import StaticValueError
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.static_values import with_static_values
 from metafork.printing.metafork_text import metafork_text

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, equal, less_than
+from metafork.comprehensive.systems.inequality_text import InequalityError, definition, inequality, value
 
 X, Y = Polynomial.symbol("x"), Polynomial.symbol("I")
 SYMBOLS = ("x", "I")

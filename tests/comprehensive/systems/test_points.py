@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from comprehensive.systems.points import Points
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
+from metafork.comprehensive.systems.points import Points
 
 B, S, Y, Z, R = (Polynomial.symbol(name) for name in ("B", "s", "Y", "Z", "R"))
 FACTS = (at_most(1, B), at_most(1, S), at_most(0, Y), at_most(0, Z))

@@ -6,8 +6,8 @@ from itertools import product
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comprehensive.systems.signs import Signs, integral
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
+from metafork.comprehensive.systems.signs import Signs, integral
 
 NAMES = "xyp"
 REAL = frozenset("p")

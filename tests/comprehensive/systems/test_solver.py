@@ -2,8 +2,8 @@ from fractions import Fraction
 
 import pytest
 
-from comprehensive.systems.solver import PathSolver, as_integers
 from metafork.algebra.polynomial import Polynomial, at_most, equal, less_than
+from metafork.comprehensive.systems.solver import PathSolver, as_integers
 
 X, Y = (Polynomial.symbol(name) for name in ("x", "y"))
 TWO = Polynomial.constant(2)

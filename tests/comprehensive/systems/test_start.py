@@ -1,12 +1,12 @@
 from msgspec.structs import replace
 
-from comprehensive import registry
-from comprehensive.options import machine_limits, machine_values
-from comprehensive.systems.start import identifiers, machine_symbols, start_of
-from comprehensive.systems.systems import Systems
-from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive import registry
+from metafork.comprehensive.options import machine_limits, machine_values
+from metafork.comprehensive.systems.start import identifiers, machine_symbols, start_of
+from metafork.comprehensive.systems.systems import Systems
+from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 

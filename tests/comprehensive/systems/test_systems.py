@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comprehensive.systems.signs import Signs, integral
-from comprehensive.systems.solver import PathSolver
-from comprehensive.systems.systems import Consistency, Systems
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, equal, less_than
 from metafork.algebra.prover import Verdict
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.systems.signs import Signs, integral
+from metafork.comprehensive.systems.solver import PathSolver
+from metafork.comprehensive.systems.systems import Consistency, Systems
 from tests.comprehensive.case_discussion.made_up import start, symbol
 
 S, B, N, Z, R = (symbol(name) for name in ("s", "B", "N", "Z", "R"))

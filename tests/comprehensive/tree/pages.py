@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.tree import page
-from comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree
-from evaluators.counter import CounterValue
 from metafork.algebra.polynomial import ONE, Polynomial, at_most, equal, less_than
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.tree import page
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.schedule_tree import CounterInfo, LeafReference, Node, NoLeaf, ScheduleTree
+from metafork.evaluators.counter import CounterValue
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 QUICK = {"counters": ["threads_per_block", "shared_memory"], "strategies": ["granularity", "caching"]}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.tree.outline import WIDTH, outline, wrapped
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.outline import WIDTH, outline, wrapped
 from tests.metafork.programs import JACOBI, MATMUL
 
 PLAIN = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "order": "paper"}
@@ -53,7 +53,7 @@ def test_a_tree_without_conditions_is_its_leaf():
 
 
 def test_a_long_tree_is_cut(monkeypatch):
-    monkeypatch.setattr("comprehensive.tree.outline.MOST_LINES", 2)
+    monkeypatch.setattr("metafork.comprehensive.tree.outline.MOST_LINES", 2)
     whole = ["|- 2*s*B + 2 <= Z: leaf 1 (a in shared memory)", "... report.md has the rest"]
     assert said(JACOBI, **PLAIN)[::2] == whole
 

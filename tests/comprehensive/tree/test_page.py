@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 
 import metafork
-from comprehensive.options import machine_values
-from comprehensive.tree import page
-from comprehensive.tree.document import TreeDocument
-from comprehensive.tree.selection import MissingValueError, machine_point, select, without_unasked
+from metafork.comprehensive.options import machine_values
+from metafork.comprehensive.tree import page
+from metafork.comprehensive.tree.document import TreeDocument
+from metafork.comprehensive.tree.selection import MissingValueError, machine_point, select, without_unasked
 from tests.comprehensive.tree.pages import (
     EXAMPLES,
     HOSTILE,

@@ -3,8 +3,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.tree import render
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.tree import render
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comprehensive.case_discussion.discussion import Discussion
-from comprehensive.tree.selection import MissingValueError, select, without_unasked
-from evaluators.counter import CounterValue
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.case_discussion.discussion import Discussion
+from metafork.comprehensive.tree.selection import MissingValueError, select, without_unasked
+from metafork.evaluators.counter import CounterValue
 from tests.comprehensive.case_discussion.made_up import MadeCounter, MadeStrategy, document, jacobi, start, symbol
 
 DIM = DerivedSymbol("dim", "floor", (symbol("N") - 2, symbol("s") * symbol("B")))

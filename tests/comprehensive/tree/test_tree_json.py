@@ -4,13 +4,13 @@ from fractions import Fraction
 import jsonschema
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.tree.schedule_tree import Inconsistent, LeafReference
-from comprehensive.tree.tree_fields import TreeFormatError
-from comprehensive.tree.tree_json import SCHEMA, dumps, to_json
-from comprehensive.tree.tree_reading import from_json, load
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.schedule_tree import Inconsistent, LeafReference
+from metafork.comprehensive.tree.tree_fields import TreeFormatError
+from metafork.comprehensive.tree.tree_json import SCHEMA, dumps, to_json
+from metafork.comprehensive.tree.tree_reading import from_json, load
 from tests.comprehensive.tree.example_tree import EXAMPLE, OLDER, in_version_3
 
 

@@ -1,8 +1,8 @@
 """Leaves run at points that the program's assertions allow, also where an assertion is no constraint of Start."""
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
-from comprehensive.verification.points import Points
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.comprehensive.verification.points import Points
 
 ASSERTED = """
 void asserted(int n, int B, int C, int a[n], const int b[C + 1]) {

@@ -7,20 +7,20 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from comprehensive import registry
-from comprehensive.emit import LeafCode, select_text
-from comprehensive.optimize import Result, discuss, optimize
-from comprehensive.tree.schedule_tree import Node
-from comprehensive.verification import Options, plain_code, verify
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.comprehensive.emit import LeafCode, select_text
+from metafork.comprehensive.optimize import Result, discuss, optimize
+from metafork.comprehensive.tree.schedule_tree import Node
+from metafork.comprehensive.verification import Options, plain_code, verify
 from metafork.frontend import parse
 from metafork.ir.kernel import Space
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Barrier, Binary, Element, For, If, IntConst, While, binary
 from metafork.printing.cuda import kernel_text
-from strategies.caching import with_cached_arrays
+from metafork.strategies.caching import with_cached_arrays
 
 OPTIONS = Options(points=12, jobs=2, optimization="-O0", dataflow_seconds=0)
 WITHOUT_RACES = replace(OPTIONS, races=False)
@@ -106,7 +106,7 @@ def checks_that_fail(subject, code_of=plain_code):
 @pytest.fixture
 def only_proved(monkeypatch):
     """Guards are proved and tried at points; nothing is built and run."""
-    monkeypatch.setattr("comprehensive.verification.engine._Run._drivable", lambda self: [])
+    monkeypatch.setattr("metafork.comprehensive.verification.engine._Run._drivable", lambda self: [])
 
 
 @pytest.fixture(scope="module")

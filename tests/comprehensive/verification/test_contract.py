@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.verification import BuildError, Options, verify
-from comprehensive.verification.contract import contract_text
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.verification import BuildError, Options, verify
+from metafork.comprehensive.verification.contract import contract_text
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 
@@ -115,7 +115,7 @@ def test_arrays_of_a_block_are_checked_too(together):
 
 @pytest.mark.slow
 def test_what_the_compiler_does_not_accept_is_a_note_and_the_points_run(monkeypatch):
-    monkeypatch.setattr("comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
+    monkeypatch.setattr("metafork.comprehensive.verification.builds.contract_text", lambda unit: "this is no C")
     found = verified(ASSERTED, races=False)
     assert [row.points for row in found.rows] == [12]
     assert any(note.startswith("indices of the serial run were not checked: ") for note in found.notes)
@@ -173,7 +173,7 @@ ALWAYS = NEVER.replace("never", "always").replace("  if (more < 1)\n", "")
 @pytest.fixture
 def quick(monkeypatch):
     """Kernels that ``metafork verify`` compiles are not optimized."""
-    monkeypatch.setattr("comprehensive.verification.Options", partial(Options, optimization="-O0"))
+    monkeypatch.setattr("metafork.comprehensive.verification.Options", partial(Options, optimization="-O0"))
 
 
 def ran(tmp_path, text, *options):

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
-from comprehensive.verification import Options
-from comprehensive.verification.device import NO_DEVICE as NO_DEVICE_SAID
-from comprehensive.verification.result import VariantResult, Verification
+from metafork.comprehensive.cli import cli
+from metafork.comprehensive.verification import Options
+from metafork.comprehensive.verification.device import NO_DEVICE as NO_DEVICE_SAID
+from metafork.comprehensive.verification.result import VariantResult, Verification
 from tests.runtime.compiling import INCLUDE
 
 TWICE = """
@@ -52,7 +52,7 @@ esac
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Kernels that ``metafork verify`` compiles for the processor are not optimized."""
-    monkeypatch.setattr("comprehensive.verification.Options", partial(Options, optimization="-O0"))
+    monkeypatch.setattr("metafork.comprehensive.verification.Options", partial(Options, optimization="-O0"))
 
 
 def script(path, text):

@@ -5,7 +5,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.verification import Options, plain_code, verify
+from metafork.comprehensive.verification import Options, plain_code, verify
 
 SUM = """
   int sum = 0;

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.verification import Options, verify
 
 LOOPS = """
   meta_schedule

@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification.optimality import (
+from metafork.algebra.prover import Verdict
+from metafork.analysis.analyses import Analyses, Hardware
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.optimality import (
     commuting_check,
     idempotence_checks,
     optimality_checks,
     optimality_notes,
 )
-from metafork.algebra.prover import Verdict
-from metafork.analysis.analyses import Analyses, Hardware
 from tests.sampling import sampled
 
 EXAMPLES = {path.stem: path for path in sorted((Path(__file__).parents[3] / "examples").glob("*.mf"))}

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit import rendered_files
-from comprehensive.optimize import Result, optimize
-from comprehensive.verification import Options, verify
-from evaluators.counter import CounterValue
-from evaluators.shared_memory import SharedMemory
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.optimize import Result, optimize
+from metafork.comprehensive.verification import Options, verify
+from metafork.evaluators.counter import CounterValue
+from metafork.evaluators.shared_memory import SharedMemory
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, Element, walk_statements
 
@@ -218,7 +218,7 @@ def with_bugs():
 
     result = optimize(file_of([bug.program for bug in BUGS]), counters=COUNTERS, strategies=STRATEGIES, order="paper")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("comprehensive.verification.builds.rendered_files", rendered)
+        patch.setattr("metafork.comprehensive.verification.builds.rendered_files", rendered)
         found = verify(result, options=OPTIONS)
     return found, changed
 
@@ -275,7 +275,7 @@ def test_granularity_without_proof(monkeypatch):
     def independent(*_):
         return True
 
-    monkeypatch.setattr("strategies.granularity.iterations_independent", independent)
+    monkeypatch.setattr("metafork.strategies.granularity.iterations_independent", independent)
     assert noticed(CARRIED, ("granularity",), ("registers_per_thread", *COUNTERS)) & {"code", "races"}
 
 
@@ -298,7 +298,7 @@ void changed(int n, int B, const int a[n], int b[n]) {
 
 @pytest.mark.slow
 def test_cse_without_kills(monkeypatch):
-    monkeypatch.setattr("strategies.cse.defined_by", lambda stmt: None)
+    monkeypatch.setattr("metafork.strategies.cse.defined_by", lambda stmt: None)
     assert "code" in noticed(CHANGED, ("cse1",))
 
 
@@ -325,7 +325,7 @@ def test_scalar_replacement_of_two_places(monkeypatch):
         targets = (stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign))
         return next(target for target in targets if isinstance(target, Element) and target.array == array)
 
-    monkeypatch.setattr("strategies.scalar_replacement._one_place", first_place)
+    monkeypatch.setattr("metafork.strategies.scalar_replacement._one_place", first_place)
     assert "code" in noticed(TWO_PLACES, ("scalar_replacement",))
 
 
@@ -347,7 +347,7 @@ def test_a_counter_two_words_small(monkeypatch):
 
 
 def test_a_refuse_branch_that_keeps_the_accepted_condition(monkeypatch):
-    monkeypatch.setattr("comprehensive.verification.engine._Run._drivable", lambda self: [])  # nothing is run
+    monkeypatch.setattr("metafork.comprehensive.verification.engine._Run._drivable", lambda self: [])  # nothing is run
     result = optimize(STENCIL.replace("NAME", "kept"), counters=COUNTERS, strategies=STRATEGIES, order="paper")
     (tree,) = result.schedules
     first, second, *others = tree.leaves

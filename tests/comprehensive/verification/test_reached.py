@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from comprehensive.verification import Options, verify
-from comprehensive.verification.driver import reference_text, telling_reference_text
+from metafork.comprehensive.verification import Options, verify
+from metafork.comprehensive.verification.driver import reference_text, telling_reference_text
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 

@@ -2,10 +2,10 @@
 
 import json
 
-from comprehensive.case_discussion.properties import Check
-from comprehensive.verification.result import VariantResult, Verification
-from comprehensive.verification.translation.translation import Validation
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.case_discussion.properties import Check
+from metafork.comprehensive.verification.result import VariantResult, Verification
+from metafork.comprehensive.verification.translation.translation import Validation
 
 
 def verification():

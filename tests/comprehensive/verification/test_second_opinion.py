@@ -2,10 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification.second_opinion import agrees, sympy_check
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.second_opinion import agrees, sympy_check
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

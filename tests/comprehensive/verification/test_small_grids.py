@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification.point_choice import chosen_points
-from comprehensive.verification.points import TOGETHER, WALKS, Points
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.point_choice import chosen_points
+from metafork.comprehensive.verification.points import TOGETHER, WALKS, Points
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FIVE_POINTS = Path(__file__).parents[3] / "bench" / "programs" / "jacobi2d_time.mf"

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.signals import OutOfTimeError
-from comprehensive.verification import Options, engine, verify
-from comprehensive.verification.builds import Build, BuildError, Run, runs_of
-from comprehensive.verification.registers import registers_by_target
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.signals import OutOfTimeError
+from metafork.comprehensive.verification import Options, engine, verify
+from metafork.comprehensive.verification.builds import Build, BuildError, Run, runs_of
+from metafork.comprehensive.verification.registers import registers_by_target
 
 SCALE = """
 void scale(int n, int B, const float x[n], float y[n])

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from evaluators.bank_degree import COUNTER, bank_accesses
-from evaluators.banks.simulation import SAMPLED, access_degree
-from evaluators.counter import NotKnown
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.bank_degree import COUNTER, bank_accesses
+from metafork.evaluators.banks.simulation import SAMPLED, access_degree
+from metafork.evaluators.counter import NotKnown
 from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Assign, Call, Element, Version, walk_expression, walk_statements

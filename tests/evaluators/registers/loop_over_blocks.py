@@ -1,10 +1,10 @@
 """A kernel with a loop over blocks, and its code after pipelines of LLVM."""
 
-from evaluators.registers.reading import read_code
+from metafork.evaluators.registers.reading import read_code
 from metafork.ir.ir_strategies import passes_of
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
-from strategies.llvm.register_pressure import PIPELINES
+from metafork.strategies.llvm.register_pressure import PIPELINES
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 ROLLED = PIPELINES[1:]

@@ -1,7 +1,7 @@
 """PTX modules around the body of one kernel."""
 
-from evaluators.registers.code import PtxCode
-from evaluators.registers.reading import read_code
+from metafork.evaluators.registers.code import PtxCode
+from metafork.evaluators.registers.reading import read_code
 
 _HEAD = """
 .version 8.0

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from evaluators.registers.list_scheduling import dependences, scheduled
-from evaluators.registers.operations import operations
-from evaluators.registers.pressure import weights
+from metafork.evaluators.registers.list_scheduling import dependences, scheduled
+from metafork.evaluators.registers.operations import operations
+from metafork.evaluators.registers.pressure import weights
 from tests.evaluators.registers.ptx_modules import code_of_body
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluators.registers.loops import (
+from metafork.evaluators.registers.loops import (
     UNKNOWN,
     chain_of,
     iterations,
@@ -10,7 +10,7 @@ from evaluators.registers.loops import (
     unrolled_whole,
     without_invariants,
 )
-from evaluators.registers.pressure import weights
+from metafork.evaluators.registers.pressure import weights
 from tests.evaluators.registers.loop_over_blocks import ROLLED, code_of, loop_over_blocks
 from tests.evaluators.registers.ptx_modules import code_of_body
 

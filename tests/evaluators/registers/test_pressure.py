@@ -1,9 +1,9 @@
 """The registers that live in the code of a kernel."""
 
-from evaluators.registers.code import liveness
-from evaluators.registers.loops import natural_loops
-from evaluators.registers.pressure import Accesses, accesses, weights
-from evaluators.registers.reading import read_code
+from metafork.evaluators.registers.code import liveness
+from metafork.evaluators.registers.loops import natural_loops
+from metafork.evaluators.registers.pressure import Accesses, accesses, weights
+from metafork.evaluators.registers.reading import read_code
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from tests.evaluators.registers.ptx_modules import code_of_body, ptx_module

@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluators.registers.code import Slow
-from evaluators.registers.reading import read_code
+from metafork.evaluators.registers.code import Slow
+from metafork.evaluators.registers.reading import read_code
 from metafork.ptx.text.source import PtxError
 from tests.evaluators.registers.ptx_modules import code_of_body, ptx_module
 from tests.evaluators.registers.small_kernel import PTX

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from evaluators.counter import CounterValue, NotKnown
-from evaluators.registers import model
-from evaluators.registers.model import (
+from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.evaluators.registers import model
+from metafork.evaluators.registers.model import (
     ANY_SIGN,
     NAMES,
     NVCC_UNROLLS_BY,
@@ -18,10 +20,8 @@ from evaluators.registers.model import (
     model_to_json,
     shipped_model,
 )
-from evaluators.registers_per_block import COUNTER as PER_BLOCK
-from evaluators.registers_per_thread import COUNTER as PER_THREAD
-from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.analyses import Analyses
+from metafork.evaluators.registers_per_block import COUNTER as PER_BLOCK
+from metafork.evaluators.registers_per_thread import COUNTER as PER_THREAD
 from metafork.frontend import parse
 from metafork.ir.kernel import QUOTIENT
 from metafork.ir.messages.source import Source
@@ -31,7 +31,7 @@ from metafork.llvm.ptx_target import emit_ptx
 from metafork.llvm.targets import Nvptx
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 
@@ -121,7 +121,7 @@ def test_a_constant_block_has_a_constant_number_of_registers():
 
 
 def test_what_has_no_kernel_has_no_count(monkeypatch):
-    from evaluators import registers_per_thread as module
+    from metafork.evaluators import registers_per_thread as module
     from metafork.lowering.lowering import CannotLowerError
 
     def refuse(program, name, analyses):
@@ -173,7 +173,7 @@ def test_both_ends_of_a_kernel_are_counted():
 
 
 def test_a_model_of_another_version_is_refused():
-    document = json.loads(files("evaluators.registers").joinpath("model.json").read_text(encoding="utf-8"))
+    document = json.loads(files("metafork.evaluators.registers").joinpath("model.json").read_text(encoding="utf-8"))
     model = shipped_model()
     assert model_from_json(document) == model
     assert model_to_json(model, document["target"]) == document

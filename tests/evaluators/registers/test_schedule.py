@@ -2,8 +2,8 @@
 
 import pytest
 
-from evaluators.registers.read_only import with_read_only_loads
-from evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
+from metafork.evaluators.registers.read_only import with_read_only_loads
+from metafork.evaluators.registers.schedule import ALL_WARPS, FREE_MORE, arrangement
 from tests.evaluators.registers.loop_over_blocks import ROLLED, code_of, loop_over_blocks
 from tests.evaluators.registers.ptx_modules import code_of_body
 

@@ -6,7 +6,7 @@ is accepted.  What is put in stands in the help.
 
 import pytest
 
-from comprehensive.reading import parse
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from tests.metafork.frontend import first_messages_of_c, first_messages_of_others

@@ -5,7 +5,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 from metafork.frontend import parse
 from metafork.ir import contraction
 from metafork.ir.arithmetic.types import ScalarType

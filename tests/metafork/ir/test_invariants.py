@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.optimize import discuss
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import discuss
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import InvariantError, check_kernel, check_program
 from metafork.ir.mapping import Layout
@@ -27,7 +27,7 @@ from metafork.ir.program import (
     binary,
 )
 from metafork.lowering.lowering import lower
-from strategies.strategy import Applied, Strategy
+from metafork.strategies.strategy import Applied, Strategy
 from tests.metafork.interpreter import program
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 
@@ -153,7 +153,7 @@ class Breaking(Strategy, frozen=True):
 
 
 def test_a_strategy_that_breaks_a_program_is_named(monkeypatch):
-    from evaluators.shared_memory import COUNTER
+    from metafork.evaluators.shared_memory import COUNTER
 
     with pytest.raises(InvariantError, match="breaking made a wrong program: forgotten is no scalar"):
         discuss(program(JACOBI), [COUNTER], [Breaking()], analyses=Analyses())

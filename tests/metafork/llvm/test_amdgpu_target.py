@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit.targets.hip import Hip
+from metafork.comprehensive.emit.targets.hip import Hip
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.kernel import SHUFFLE as EXCHANGE
@@ -14,7 +14,7 @@ from metafork.llvm import amdgpu_target
 from metafork.llvm.amdgpu_notes import NoMetadataError, Resources, resources_of
 from metafork.llvm.amdgpu_target import amdgpu_object
 from metafork.llvm.ptx_target import ExternalFunctionError, TargetError, parsed
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.llvm.amd_run import run_as_amd
 from tests.metafork.llvm.matrix_product import MATMUL
 from tests.metafork.lowering.kernel_reader import read_kernel

@@ -18,7 +18,7 @@ from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.llvm.targets import Nvptx
 from metafork.lowering.lowering import lower
 from metafork.printing.expressions import expression
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.host_run import CTYPES, run_on_host
 from tests.metafork.llvm.matrix_product import MATMUL
 from tests.metafork.lowering.kernel_reader import read_kernel

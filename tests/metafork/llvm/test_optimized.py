@@ -1,13 +1,13 @@
 import pytest
 
-from comprehensive.emit.leaf_code import EMBEDDED_TARGET
-from evaluators.registers.model import measure
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit.leaf_code import EMBEDDED_TARGET
+from metafork.evaluators.registers.model import measure
 from metafork.ir.ir_strategies import SHUFFLE, passes_of
 from metafork.llvm import optimized, ptx_target
 from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
-from strategies.llvm.register_pressure import PIPELINES
+from metafork.strategies.llvm.register_pressure import PIPELINES
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 TEXT = """

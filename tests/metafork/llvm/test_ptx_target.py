@@ -16,7 +16,7 @@ from metafork.llvm.ptx_target import (
     optimize,
     parsed,
 )
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 SUM = """

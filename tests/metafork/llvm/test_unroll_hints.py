@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from evaluators.registers.model import measure
+from metafork.evaluators.registers.model import measure
 from metafork.ir.program import ROLLED, For, walk_statements
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import optimize

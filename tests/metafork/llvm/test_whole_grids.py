@@ -19,7 +19,7 @@ from metafork.llvm.whole_grids import for_whole_grids, whole_grid_ptx
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.caching import with_cached_arrays
+from metafork.strategies.caching import with_cached_arrays
 from tests.metafork.host_scalars import with_host_scalars
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -3,11 +3,11 @@ import json
 import numpy as np
 import pytest
 
-from comprehensive.emit.leaf_code import leaf_code
-from comprehensive.optimize import optimize
-from evaluators.instructions import instructions
-from evaluators.registers_per_thread import registers
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit.leaf_code import leaf_code
+from metafork.comprehensive.optimize import optimize
+from metafork.evaluators.instructions import instructions
+from metafork.evaluators.registers_per_thread import registers
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
@@ -16,8 +16,8 @@ from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLIN
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.llvm.llvm_choices import STRATEGIES
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.llvm.llvm_choices import STRATEGIES
+from metafork.strategies.strategy import Applied, NotApplied
 
 PRODUCT = """
 void product(int n, int B, const double a[n][n], const double b[n][n], double c[n][n]) {

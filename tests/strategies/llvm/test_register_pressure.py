@@ -1,15 +1,15 @@
 import pytest
 
-from evaluators.registers_per_thread import COUNTER
 from metafork.analysis.analyses import Analyses
+from metafork.evaluators.registers_per_thread import COUNTER
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.lowering.lowering import lower
-from strategies.llvm.register_pressure import PIPELINES, STRATEGIES
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.llvm.register_pressure import PIPELINES, STRATEGIES
+from metafork.strategies.strategy import Applied, NotApplied
 
 
 def version(expression):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
 from metafork.frontend import parse
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.messages.source import Source
@@ -19,9 +19,9 @@ from metafork.llvm.leaf_ptx import leaf_ptx, load_places
 from metafork.lowering.lowering import lower
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
-from strategies.llvm.shuffle import STRATEGY
-from strategies.strategy import Applied, NotApplied
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.shuffle import STRATEGY
+from metafork.strategies.strategy import Applied, NotApplied
 from tests.runtime.compiling import needs_nvcc, succeed
 
 JACOBI2D = Path("examples/jacobi2d.mf").resolve()

@@ -4,8 +4,8 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Version
 from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import metafork_text
-from strategies.granularity import STRATEGY
-from strategies.strategy import Applied
+from metafork.strategies.granularity import STRATEGY
+from metafork.strategies.strategy import Applied
 from tests.metafork.interpreter import program, results
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from metafork.printing.expressions import statements
-from strategies.loops.grid_tile import without_zeros
+from metafork.strategies.loops.grid_tile import without_zeros
 from tests.metafork.interpreter import program
 from tests.metafork.random_code import nest
 from tests.strategies.loops.grid_programs import POINTS, ROW, in_grid, joined

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import For
 from metafork.printing.expressions import statements
-from strategies.loops.spine import spine_of
+from metafork.strategies.loops.spine import spine_of
 from tests.metafork.programs import program
 
 

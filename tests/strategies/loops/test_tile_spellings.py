@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.block_memory import block_memory
-from strategies.caching import with_cached_arrays
+from metafork.strategies.caching import with_cached_arrays
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.tree.selection import select
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.selection import select
 
 PLAIN = "b[z][y][x] = 2 * a[z][y][x];"
 FACTORS = "b[z][y][x] = c[z] * a[z][y][x] + c[z + 1];"

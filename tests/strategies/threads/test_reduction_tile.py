@@ -2,15 +2,15 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.comprehensive.optimize import optimize
 from metafork.ir import program as ir
 from metafork.ir.program import Version, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.printing.metafork_text import metafork_text
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.reduction_tile import STRATEGY, ReductionTile
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.reduction_tile import STRATEGY, ReductionTile
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 from tests.strategies.running import running

@@ -4,13 +4,13 @@ import subprocess
 import numpy as np
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import RegisterTile
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.register_tile import RegisterTile
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
 from metafork.frontend import parse
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.ir_strategies import Pipeline
@@ -12,8 +12,8 @@ from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
 from metafork.lowering.lowering import lower
 from metafork.printing.metafork_text import metafork_text
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import RegisterTile
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.register_tile import RegisterTile
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 

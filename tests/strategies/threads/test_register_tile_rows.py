@@ -1,12 +1,12 @@
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import WARP_SIZE, Analyses
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import RegisterTile
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.register_tile import RegisterTile
 from tests.metafork.programs import program
 
 STRATEGY = RegisterTile(shapes=("rows",))

@@ -4,18 +4,18 @@ from fractions import Fraction
 
 import pytest
 
-from comprehensive.optimize import optimize
-from evaluators.counter import NotKnown
-from evaluators.registers_per_thread import registers
-from evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
+from metafork.comprehensive.optimize import optimize
+from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.registers_per_thread import registers
+from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.register_tile import MOST_REGISTERS, RegisterTile
-from strategies.threads.sectors import sectors_of_loads
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.register_tile import MOST_REGISTERS, RegisterTile
+from metafork.strategies.threads.sectors import sectors_of_loads
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 from tests.strategies.running import running

@@ -2,15 +2,15 @@
 
 import pytest
 
-from comprehensive.explanation import explanation
-from comprehensive.optimize import optimize
-from comprehensive.registry import strategies
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.explanation import explanation
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.registry import strategies
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import BlockArray, Phase, Version, walk_statements
 from metafork.printing.metafork_text import metafork_text
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.strip_mining import STRATEGY, StripMining
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.strip_mining import STRATEGY, StripMining
 from tests.metafork.interpreter import program as as_read
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program

@@ -2,14 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import WARP_SIZE, Analyses
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.program import Version
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.thread_striding import STRATEGY
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.thread_striding import STRATEGY
 from tests.metafork import programs
 from tests.sampling import sampled
 

@@ -1,13 +1,13 @@
 import pytest
 
-from comprehensive.emit.leaf_code import leaf_code
-from comprehensive.optimize import optimize
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.emit.leaf_code import leaf_code
+from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import For, Version, walk_statements
-from strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
-from strategies.strategy import Applied, NotApplied
-from strategies.threads.unroll_and_jam import STRATEGY, UnrollAndJam
+from metafork.strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
+from metafork.strategies.strategy import Applied, NotApplied
+from metafork.strategies.threads.unroll_and_jam import STRATEGY, UnrollAndJam
 from tests.metafork.programs import MATADD, MATMUL, program
 
 CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "unroll_and_jam")}

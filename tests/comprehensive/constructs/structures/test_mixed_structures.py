@@ -5,15 +5,15 @@ import subprocess
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.emit import write_outputs
-from comprehensive.emit.header_file import header_file
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.optimize import discuss, optimize
-from comprehensive.reading import parse as read
-from comprehensive.verification import Options, verify
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive import registry
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.header_file import header_file
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.optimize import discuss, optimize
+from metafork.comprehensive.reading import parse as read
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

@@ -4,10 +4,10 @@ import subprocess
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.verification import Options, verify
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from comprehensive.emit.header_file import header_file
-from comprehensive.emit.host.host_file import host_file
-from comprehensive.emit.identifiers import c_string, safe_identifiers
-from comprehensive.tree.schedule_tree import NoLeaf, ScheduleTree
+from metafork.comprehensive.emit.header_file import header_file
+from metafork.comprehensive.emit.host.host_file import host_file
+from metafork.comprehensive.emit.identifiers import c_string, safe_identifiers
+from metafork.comprehensive.tree.schedule_tree import NoLeaf, ScheduleTree
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from tests.runtime.compiling import INCLUDE, WARNINGS, succeed

@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import optimize
-from comprehensive.verification.driver import (
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.driver import (
     ELISION_FLAGS,
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,

@@ -1,7 +1,7 @@
 """Random programs behind the stand-in of a driver: their seeds, and the comparison with the serial elision."""
 
-from comprehensive import registry
-from comprehensive.optimize import Result, discuss
+from metafork.comprehensive import registry
+from metafork.comprehensive.optimize import Result, discuss
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, walk_statements

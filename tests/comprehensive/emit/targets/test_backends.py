@@ -5,7 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.commands import optimize
+from metafork.comprehensive.commands import optimize
 from tests.comprehensive.emit.targets.programs import EXAMPLES
 from tests.comprehensive.metafork_command import metafork
 from tests.runtime.compiling import succeed
@@ -130,7 +130,7 @@ def test_plugins_with_back_ends_that_are_none(folder):
 
     half = "class Mine:\n    name = 'mine'\n    hardware = None\n    headers = ()\n\nTARGET = Mine()\n"
     assert "is no back end: it has no own_headers, aimed_at, leaf_code" in said("half.py", half)
-    taken = "from comprehensive.emit.targets.ptx import TARGET\n"
+    taken = "from metafork.comprehensive.emit.targets.ptx import TARGET\n"
     assert "has a back end 'ptx', and so has metafork itself" in said("taken.py", taken)
     assert "has none of COUNTER, COUNTERS, STRATEGY, STRATEGIES, TARGET, TARGETS" in said("none.py", "x = 1\n")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets.hip import TARGET as HIP
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import NO_PTX, optimize
-from comprehensive.verification.driver import (
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets.hip import TARGET as HIP
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import NO_PTX, optimize
+from metafork.comprehensive.verification.driver import (
     ELISION_FLAGS,
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,

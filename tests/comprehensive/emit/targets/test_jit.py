@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import rendered_files
-from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.hip import TARGET as HIP
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.emit.targets.target import TargetOptionError, with_jit
-from comprehensive.verification.driver import point_line
+from metafork.comprehensive.emit import rendered_files
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.hip import TARGET as HIP
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.emit.targets.target import TargetOptionError, with_jit
+from metafork.comprehensive.verification.driver import point_line
 from tests.comprehensive.emit.targets.nvrtc import nvrtc
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
 from tests.runtime.compiling import needs_nvcc, succeed

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets.cuda import TARGET as CUDA
-from comprehensive.emit.targets.target import with_jit
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import optimize
-from comprehensive.verification.driver import (
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.target import with_jit
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.driver import (
     ELISION_FLAGS,
     SERIAL_PREFIX,
     SUPPORT_DIRECTORY,

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.cli import cli
+from metafork.comprehensive.cli import cli
 
 
 def program(count):
@@ -18,7 +18,7 @@ def program(count):
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["cuda", "ptx"])
 def test_a_leaf_with_too_many_bytes_is_left_out(tmp_path, monkeypatch, backend):
-    monkeypatch.setattr("comprehensive.emit.targets.target.MOST_ARGUMENT_BYTES", 400)
+    monkeypatch.setattr("metafork.comprehensive.emit.targets.target.MOST_ARGUMENT_BYTES", 400)
     monkeypatch.chdir(tmp_path)
     quick = ("--counters", "threads_per_block", "--strategies", "granularity", "--backend", backend, "-o", "out")
     for count, leaves in ((40, 1), (60, 0)):

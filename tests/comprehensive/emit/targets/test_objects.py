@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.emit.targets.hip import Hip
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.emit.targets.target import for_machine
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import optimize
 from metafork.algebra.polynomial import Polynomial
+from metafork.comprehensive.emit.targets.hip import Hip
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.emit.targets.target import for_machine
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import optimize
 from metafork.llvm import amdgpu_target
 from metafork.llvm.amdgpu_notes import resources_of
 from metafork.llvm.ptx_target import TargetError

@@ -6,7 +6,7 @@ from random import Random
 import islpy as isl
 import pytest
 
-from comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
+from metafork.comprehensive.verification.translation.affine import AffineScope, NotAffineError, is_number, number_of
 from metafork.ir.arithmetic.evaluation import integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import COMPARISONS, Cast, Conditional, IntConst, Unary, Var, binary

@@ -11,10 +11,10 @@ from types import ModuleType
 import pytest
 from msgspec.structs import replace
 
-from comprehensive.optimize import optimize
-from comprehensive.verification.translation.translation import validate
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.translation.translation import validate
 from metafork.ir.kernel import Space
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Element, IntConst, While, binary, parts_of

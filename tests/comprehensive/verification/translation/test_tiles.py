@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from comprehensive.verification.translation.translation import validate
 from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.verification.translation.translation import validate
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text

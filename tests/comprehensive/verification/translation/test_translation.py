@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.optimize import optimize
-from comprehensive.verification.translation.translation import validate, validations
 from metafork.algebra.prover import Verdict
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.verification.translation.translation import validate, validations
 from tests.metafork.frontend.marked import program_of
 from tests.sampling import sampled
 
@@ -350,7 +350,7 @@ def test_loops_that_depend_on_data_are_open():
 
 
 def test_a_limit_of_operations_leaves_it_unknown(monkeypatch):
-    monkeypatch.setattr("comprehensive.verification.translation.translation.OPERATIONS", 20_000)
+    monkeypatch.setattr("metafork.comprehensive.verification.translation.translation.OPERATIONS", 20_000)
     found = validate(SMOOTH, SMOOTH)
     assert found.verdict is Verdict.UNKNOWN
     assert "isl gave up at its limit of operations" in found.detail

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.optimize import optimize
-from comprehensive.reading import parse
 from metafork.algebra.polynomial import Polynomial
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
 from tests.runtime.compiling import succeed

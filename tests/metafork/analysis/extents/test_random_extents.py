@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from comprehensive.reading import parse
 from metafork.analysis.facts import program_facts
+from metafork.comprehensive.reading import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.expressions import expression
 

@@ -14,7 +14,7 @@ from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from metafork.ptx.interpreter import GlobalMemory, run_kernel
 from metafork.ptx.text.parser import parse as parse_ptx
-from strategies.llvm.register_pressure import PIPELINES as PRESSURE
+from metafork.strategies.llvm.register_pressure import PIPELINES as PRESSURE
 from tests.metafork.kernel_runs import Case, run
 from tests.metafork.programs import program
 from tests.sampling import sampled

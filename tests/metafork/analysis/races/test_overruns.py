@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from comprehensive.reading import parse as read
 from metafork.analysis.races.diagnostics import check_races
 from metafork.analysis.races.overruns import overruns
+from metafork.comprehensive.reading import parse as read
 from metafork.ir.messages.source import Source
 
 BLOCKS = "meta_for (int b = 0; b < n / B; b++) meta_for (int u = 0; u < B; u++)"

@@ -1,9 +1,9 @@
 import pytest
 
-from comprehensive.reading import parse as read
 from metafork.analysis.races.diagnostics import check_races
 from metafork.analysis.races.proof import RaceKind
 from metafork.analysis.races.races import race_report
+from metafork.comprehensive.reading import parse as read
 from metafork.frontend import parse
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.messages.diagnostics import DiagnosticsError, Severity

@@ -2,11 +2,11 @@
 
 import pytest
 
-from comprehensive.emit.host.members import flat_function, is_flattened
-from comprehensive.emit.outputs import rendered_files
-from comprehensive.optimize import optimize
-from comprehensive.reading import parse
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.emit.host.members import flat_function, is_flattened
+from metafork.comprehensive.emit.outputs import rendered_files
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.reading import parse
+from metafork.comprehensive.verification import Options, verify
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 

@@ -1,7 +1,7 @@
 import pytest
 
-from comprehensive.optimize import optimize
 from metafork.analysis.races.diagnostics import check_races
+from metafork.comprehensive.optimize import optimize
 from metafork.frontend import parse
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source

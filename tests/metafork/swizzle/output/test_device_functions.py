@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from comprehensive.commands.swizzle import command
+from metafork.comprehensive.commands.swizzle import command
 from metafork.ir.messages.source import Source
 from metafork.llvm.ptx_target import emit_ptx, optimize
 from metafork.ptx.interpreter import GlobalMemory, run_kernel

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from comprehensive.verification.driver import point_line
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.verification.driver import point_line
 from tests.comprehensive.emit.targets.programs import EXAMPLES, program
 from tests.runtime.compiling import succeed
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES, program
 from tests.comprehensive.metafork_command import METAFORK
 from tests.sampling import sampled

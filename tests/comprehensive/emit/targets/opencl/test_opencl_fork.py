@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.programs import program
 from tests.runtime.compiling import succeed
 

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.building import (
     compiled_as_c_and_as_cplusplus,
     interface,

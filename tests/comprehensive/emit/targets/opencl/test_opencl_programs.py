@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, optimized, program
 from tests.comprehensive.emit.targets.small_programs import (

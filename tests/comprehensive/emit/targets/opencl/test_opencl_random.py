@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.emit.targets.random_programs import SEEDS, check
 from tests.sampling import sampled
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
 from tests.comprehensive.constructs.dot_product import DOT, QUICK
 from tests.comprehensive.emit.targets.programs import PTX, program
 

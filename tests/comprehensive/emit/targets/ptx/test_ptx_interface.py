@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
 from tests.comprehensive.emit.targets.building import (
     compiled_as_c_and_as_cplusplus,
     interface,

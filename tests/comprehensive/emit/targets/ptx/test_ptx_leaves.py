@@ -5,14 +5,14 @@ import re
 
 import pytest
 
-from comprehensive.emit import write_outputs
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.emit.targets.ptx import Ptx
-from comprehensive.emit.targets.target import NoCodeError
-from comprehensive.leaf_files import LeafTexts
-from comprehensive.optimize import optimize
-from comprehensive.tree.left_out import without_kernels
-from comprehensive.tree.schedule_tree import LeafReference, Node
+from metafork.comprehensive.emit import write_outputs
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.emit.targets.ptx import Ptx
+from metafork.comprehensive.emit.targets.target import NoCodeError
+from metafork.comprehensive.leaf_files import LeafTexts
+from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.tree.left_out import without_kernels
+from metafork.comprehensive.tree.schedule_tree import LeafReference, Node
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
 from tests.comprehensive.emit.targets.programs import EXAMPLES, Program, build, program

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
 from tests.comprehensive.emit.targets.small_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from comprehensive.verification import Options, verify
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Source

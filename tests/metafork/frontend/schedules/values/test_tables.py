@@ -5,14 +5,14 @@ import struct
 
 import pytest
 
-from comprehensive import registry
-from comprehensive.emit.targets.opencl import TARGET as OPENCL
-from comprehensive.emit.targets.ptx import TARGET as PTX
-from comprehensive.explanation import explanation
-from comprehensive.optimize import discuss
-from comprehensive.verification import Options, verify
-from evaluators.work import work
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive import registry
+from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
+from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from metafork.comprehensive.explanation import explanation
+from metafork.comprehensive.optimize import discuss
+from metafork.comprehensive.verification import Options, verify
+from metafork.evaluators.work import work
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import IntConst, Version

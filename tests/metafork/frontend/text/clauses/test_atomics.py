@@ -3,12 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
-from comprehensive import registry
-from comprehensive.emit import LeafCode
-from comprehensive.explanation import explanation
-from comprehensive.verification import Options, plain_code, verify
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.races.races import race_report
+from metafork.comprehensive import registry
+from metafork.comprehensive.emit import LeafCode
+from metafork.comprehensive.explanation import explanation
+from metafork.comprehensive.verification import Options, plain_code, verify
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Assign, For, If, walk_statements

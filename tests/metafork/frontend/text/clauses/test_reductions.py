@@ -2,8 +2,8 @@
 
 import pytest
 
-from comprehensive.verification import Options, verify
 from metafork.analysis.races.races import race_report
+from metafork.comprehensive.verification import Options, verify
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.llvm.llvm_ir import module_text

@@ -4,8 +4,8 @@ import subprocess
 
 import pytest
 
-from comprehensive.emit import rendered_files, runtime_include_dir, write_files
-from comprehensive.optimize import optimize
+from metafork.comprehensive.emit import rendered_files, runtime_include_dir, write_files
+from metafork.comprehensive.optimize import optimize
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 
