@@ -285,7 +285,10 @@ def _explained(one: Diagnostic, unfit: list[tuple[Span, Mapping[str, Unknown]]])
 def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: Unknown) -> Diagnostic:
     """Return the warning that nobody knows how many elements a pointer leads to, and what can be done."""
     name = array.whole or array.name
-    name = next((one.member for one in function.values if one.name == name and one.member), name)
+    called = {one.name: one.member for one in function.values if one.member}
+    for schedule in unit.schedules:
+        called |= dict(schedule.led) if schedule.function == function.name else {}
+    name = called.get(name, name)
     inner = array.extents[1 : len(array.extents) - bool(array.members)]
     rows = "".join(f"[{expression(extent)}]" for extent in inner)
     place = "function" if array.span.start < function.body.start else "schedule"

@@ -1,7 +1,7 @@
 """Constructs of C in schedules: the drop-in does what the same text does as C, and a leaf runs, not the serial code.
 
-All functions of ``construct_cases`` and ``c_form_cases`` stand in one file, which is optimized, built for the CPU with
-sanitizers, and run once for each case.
+All functions of ``construct_cases``, ``c_form_cases`` and ``row_cases`` stand in one file, which is optimized, built
+for the CPU with sanitizers, and run once for each case.
 """
 
 import os
@@ -12,9 +12,10 @@ import pytest
 from tests.end_to_end.c_form_cases import FORMS
 from tests.end_to_end.commands import METAFORK, run
 from tests.end_to_end.construct_cases import CASES as CONSTRUCTS
+from tests.end_to_end.row_cases import ROWS
 from tests.runtime.compiling import CALLED
 
-CASES = {**CONSTRUCTS, **FORMS}
+CASES = {**CONSTRUCTS, **FORMS, **ROWS}
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <assert.h>\n#include <string.h>\n"

@@ -149,7 +149,9 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
     prefix = _prefix(unit)
     results = {array.name: f"{prefix}result_{array.name}" for array in signature.moved if array.scalar}
     places = ", ".join(f"(void *){results.get(one.name, one.name)}" for one in signature.moved) or "0"
-    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */", *map(_layout, _structures(schedule))]
+    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
+    lines += [f"const __typeof__({row}) {name} __attribute__((unused)) = {row};" for name, row in schedule.led]
+    lines += map(_layout, _structures(schedule))
     for array in signature.moved:
         if array.name in results:
             place = results[array.name]

@@ -25,7 +25,8 @@ class Variable(Struct, eq=False):
     members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
     ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
-    pointer whether it is not null.
+    pointer whether it is not null.  Of a table of pointers, ``row`` is the type of what they lead to, and ``row_count``
+    their number where it is declared.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Variable(Struct, eq=False):
     initial: syntax.Expression | None = None
     braces: syntax.Braces | None = None
     given: Variable | None = None
+    row: ScalarType | None = None
+    row_count: syntax.Expression | None = None
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:
@@ -102,13 +105,30 @@ class Assertion(Struct, frozen=True):
     scope: dict[str, Variable]
 
 
+class Row(Struct, frozen=True):
+    """A row of a table of pointers, by a name of its own."""
+
+    name: str
+    table: str
+    number: int
+
+    @property
+    def text(self) -> str:
+        """What C calls it."""
+        return f"{self.table}[{self.number}]"
+
+
 class Site(Struct, frozen=True):
-    """A schedule with what surrounds it: visible variables and the loops around it, outermost first."""
+    """A schedule with what surrounds it: visible variables and the loops around it, outermost first.
+
+    The host hands it pointers that are ``led`` to rows of its tables.
+    """
 
     statement: syntax.ScheduleStatement
     visible: dict[str, Variable]
     loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...]
     order: int
+    led: tuple[Row, ...] = ()
 
 
 def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> Variable:
@@ -129,6 +149,9 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     if first is None and len(rows) == len(inner or rows) and type_.pointers == stars and not type_.function:
         plain = not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed, variable.rows = scalar if plain else None, rows
+    if type_.pointers + len(type_.extents) == 2 and type_.pointers and not type_.rows and not type_.function:
+        variable.row = None if type_.qualifiers & {"volatile", "_Atomic"} else scalar
+        variable.row_count = first
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif scalar is None and " ".join(type_.words) in typedefs.conditional:

@@ -152,6 +152,24 @@ CASES = {
         "`const double *a[n]` is a table of pointers",
         {"const double *a[n]": "const double a[n][m]"},
     ),
+    "a row that may not be there": (
+        typed("int m, «float **rows», float *x", "if (m > 2) x[i] = rows[2][i] + rows[0][i];"),
+        "MF0201",
+        "it is not known whether there is a row `rows[2]`",
+        {"float **rows": "float *rows[3]"},
+    ),
+    "a row behind those that are declared": (
+        typed("int m, «const float *rows[2]», float *x", "x[i] = rows[2][i];"),
+        "MF0201",
+        "it is not known whether there is a row `rows[2]`",
+        {"const float *rows[2]": "const float *rows[3]"},
+    ),
+    "a row of a table that is changed": (
+        typed("int m, «float *rows[4]», float *x", "rows[3] = rows[0]; x[i] = rows[3][i];"),
+        "MF0201",
+        "`float *rows[4]` is a table of pointers",
+        None,
+    ),
     "rows of a pointer": (
         typed("int m, float *x", "for (int j = 0; j < m; j++) «x[i][j]» = 2 * x[i][j];"),
         "MF0302",
