@@ -28,6 +28,7 @@ class FunctionParameter(Struct, frozen=True):
 
     ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
     Where schedules ask whether there is an array at all (``if (bias != NULL)``), ``given`` is the integer that says so.
+    A pointer is ``nullable`` where the function asks for that anywhere.
     """
 
     name: str
@@ -44,6 +45,7 @@ class FunctionParameter(Struct, frozen=True):
     pointed: ScalarType | None = None
     columns: int = 0
     given: FunctionParameter | None = None
+    nullable: bool = False
 
 
 class HostIndex(Struct, frozen=True):

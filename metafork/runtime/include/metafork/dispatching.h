@@ -301,7 +301,8 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     if (nothing) return 0;
     for (int i = 0; i < count; i++) {
         arrays[i] = given[i];
-        bytes[i] = sizes[i];
+        /* Of a null pointer no element is read, or the program is wrong. */
+        bytes[i] = sizes[i] == METAFORK_ENDLESS && given[i] == NULL ? 0 : sizes[i];
         inside[i] = 0;
         if (sizes[i] != METAFORK_ENDLESS || given[i] == NULL) continue;
         const metafork_memory memory = metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)given[i]);
