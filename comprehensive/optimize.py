@@ -18,6 +18,7 @@ from msgspec import structs
 
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
+from metafork.analysis.extents.host_walk import host_walk
 from metafork.analysis.races.diagnostics import check_races
 from metafork.comprehensive import registry
 from metafork.comprehensive.case_discussion.discussion import Discussion
@@ -369,10 +370,13 @@ def _tree(
 def _sizes_to_tell(program: Program) -> tuple[tuple[str, str], ...]:
     """Return the note about arrays of unknown extents, if there are any."""
     arrays = dict.fromkeys(array.whole or array.name for array in program.arrays if array.endless)
+    walk = host_walk(program)
+    whole = walk is not None and arrays.keys() <= walk.least.keys()
+    else_ = f"the host {walk.effort} before each launch" if walk is not None and whole else "the serial code runs"
     said = (
-        f"`{program.function}` cannot copy arrays of which it does not know how many elements they have "
-        f"({', '.join(arrays)}): the serial code runs unless `metafork_extent` or Python tells it, or a pragma. "
-        "Kernels and their launches need not know it."
+        f"`{program.function}` does not know how many elements some arrays have ({', '.join(arrays)}), which it is to "
+        f"copy: {else_} unless `metafork_extent` or Python tells it, or a pragma. Kernels and their launches need not "
+        "know it."
     )
     return ((UNTOLD, said),) if arrays else ()
 

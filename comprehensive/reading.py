@@ -58,8 +58,9 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             if not read.forget(endless, others.diagnostics):
                 raise
             unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
-        left = {array.span for one in unit.schedules for array in one.program.arrays if array.endless}
-        return replace(unit, warnings=tuple(one for one in read.warnings if one.span in left))
+        found = _found_out(unit)
+        left = [replace(one, reason=f"{one.reason} {found[one.span]}") for one in read.warnings if one.span in found]
+        return replace(unit, warnings=tuple(left))
     except DiagnosticsError as others:
         refused = _refusal(source, reassociate)
         if isinstance(refused, TranslationUnit):
@@ -282,6 +283,21 @@ def _explained(one: Diagnostic, unfit: list[tuple[Span, Mapping[str, Unknown]]])
     return replace(one, reason=f"{one.reason} Its accesses do not say how many: {why.why}.", way_out=way_out)
 
 
+def _found_out(unit: TranslationUnit) -> dict[Span, str]:
+    """Return what the drop-in does about each array without an extent, by the place of its declaration."""
+    from metafork.analysis.extents.host_walk import host_walk
+
+    found: dict[Span, str] = {}
+    for schedule in unit.schedules:
+        walk = host_walk(schedule.program)
+        for array in schedule.program.arrays:
+            if array.endless and walk is not None and (array.whole or array.name) in walk.least:
+                found.setdefault(array.span, f"Where nothing else says it, the host {walk.effort} before each launch.")
+            elif array.endless:
+                found[array.span] = "Where nothing else says it, the serial code runs."
+    return found
+
+
 def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: Unknown) -> Diagnostic:
     """Return the warning that nobody knows how many elements a pointer leads to, and what can be done."""
     name = array.whole or array.name
@@ -303,7 +319,6 @@ def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: U
         f"it is not known how many elements `{name}` has",
         array.span,
         unit.source.name,
-        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {unknown.why}. Where nothing "
-        "else says it, the serial code runs.",
+        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {unknown.why}.",
         f"{way_out} Or say it at run time, `metafork_extent({name}, bytes)`; arrays of Python do so themselves.",
     )

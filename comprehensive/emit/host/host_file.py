@@ -15,10 +15,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from metafork.analysis.extents.host_walk import host_walk
 from metafork.comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
 from metafork.comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
 from metafork.comprehensive.emit.host.members import member_declarations, member_test
 from metafork.comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.emit.host.walks import walked
 from metafork.comprehensive.emit.identifiers import c_comment, c_string
 from metafork.comprehensive.emit.launch_text import run_types
 from metafork.comprehensive.emit.signature import host_arrays, signature_of
@@ -104,7 +106,7 @@ def _checked_assumption(one: Assumption) -> str:
 def _prefix(unit: TranslationUnit) -> str:
     """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
     prefix = "metafork_"
-    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|size)", unit.source.text):
+    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|reach|size|walks)", unit.source.text):
         prefix += "x_"
     return prefix
 
@@ -166,7 +168,10 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
     )
     lines += [f"const int {name} = {pointer} != 0;" for name, pointer in schedule.asked]
     lines.append(f"void *const {prefix}arrays[{max(len(signature.moved), 1)}] = {{{places}}};")
-    arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
+    walk = host_walk(schedule.program)
+    lines += [] if walk is None else walked(walk, signature, prefix)
+    reach = [] if walk is None else [f"{prefix}walks ? {prefix}reach : 0"]
+    arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values, *reach])
     run = f"metafork_run_{signature.name}({arguments})"
     doubts = _unchanged(unit, schedule)
     if doubts:

@@ -34,6 +34,13 @@ struct metafork_local {
 /* Pass on whether the arrays of a schedule are what they were declared as; where not, say that its serial code runs. */
 int metafork_unchanged(int metafork_same, const char *metafork_name);
 
+/* Whether a schedule's host goes through the indices of these arrays: nobody has told how many bytes there are of all of them, and
+ * there is a device. */
+int metafork_untold(const void *const *metafork_arrays, int metafork_count);
+
+/* Note what was found: the first byte that an array's elements of these numbers have, and how many bytes there are. */
+void metafork_reached(long long *metafork_reach, long long metafork_least, long long metafork_most, long long metafork_size);
+
 /* The host is about to read (1), overwrite (2), or read and write or write in part (3) these bytes. */
 void metafork_touch(const void *metafork_start, long long metafork_offset, long long metafork_bytes, int metafork_how);
 
