@@ -8,7 +8,7 @@ stays without end, and a warning says why: kernels need no extents, but a copy o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -31,6 +31,38 @@ if TYPE_CHECKING:
 
 def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
     """Return the parsed file; raises ``metafork.DiagnosticsError``."""
+    unit = _parsed(source, reassociate=reassociate)
+    faults = [one for schedule in unit.schedules for one in _not_packed(unit, schedule)]
+    if faults:
+        raise DiagnosticsError(faults)
+    return unit
+
+
+def _not_packed(unit: TranslationUnit, schedule: Schedule) -> Iterator[Diagnostic]:
+    """Yield errors about tables of pointers of which the host cannot find out what a schedule touches."""
+    tables = [one for one in schedule.program.arrays if one.table]
+    if not tables:
+        return
+    from metafork.analysis.extents.host_walk import host_walk
+
+    walk = host_walk(schedule.program)
+    for array in tables:
+        if walk is None or array.name not in walk.tables:
+            element = array.element.spelling
+            yield Diagnostic(
+                "MF0201",
+                Severity.ERROR,
+                f"`{array.table}` is a table of pointers, and cannot be copied to the GPU",
+                array.span,
+                unit.source.name,
+                "the host copies the elements of its rows that the schedule touches, and the schedule itself writes "
+                "what decides which ones these are.",
+                f"use one array for all rows, such as `{element} {array.table}[n][m]`; or numbers for the first index.",
+            )
+
+
+def _parsed(source: Source, *, reassociate: bool) -> TranslationUnit:
+    """Return the parsed file with the extents of pointers."""
     asked: set[tuple[str, str]] = set()
 
     def without_end(function: str, name: str, schedule: int | None) -> str:
@@ -291,6 +323,8 @@ def _found_out(unit: TranslationUnit) -> dict[Span, str]:
     for schedule in unit.schedules:
         walk = host_walk(schedule.program)
         for array in schedule.program.arrays:
+            if array.table:
+                continue  # its rows are packed
             if array.endless and walk is not None and (array.whole or array.name) in walk.least:
                 found.setdefault(array.span, f"Where nothing else says it, the host {walk.effort} before each launch.")
             elif array.endless:

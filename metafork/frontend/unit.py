@@ -479,7 +479,7 @@ class UnitParser:
         """Return the schedules of a function, to which pointers among its variables are arrays."""
         sites = [led_to_rows(site, self._words) for site in host.sites]
         named = {one.name for one in host.variables if one.pointed is not None}
-        rows = [row.text for site in sites for row in site.led]
+        rows = [row.text for site in sites for row in site.led if row.number is not None]
         for promise in said:
             if promise.name not in named and not any(of_row(row, [promise]) for row in rows):
                 message = f"`{promise.name}` does not point to elements of a scalar type"
@@ -538,7 +538,7 @@ class UnitParser:
             pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
             asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
             given = directives and (directives.rest, directives.span)
-            led = tuple((row.name, row.text) for row in site.led)
+            led = tuple((row.name, row.text) for row in site.led if row.number is not None)
             first = replace(first, static_words=words, asked=asked, led=led, directives=given)
             self._schedules.append(first)
             if builder.second is not None:

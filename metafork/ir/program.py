@@ -221,9 +221,10 @@ class Array(Node, frozen=True):
     Of a constant table of the file, ``in_global`` is why it is not in constant memory.
     Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
     of other types are never touched.  ``slots`` are their members while they are one array still.
+    What the host packs the rows of a ``table`` of pointers into is an array of them, as long as the longest.
     """
 
-    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots"})
+    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots", "table"})
 
     name: str
     element: ScalarType
@@ -234,6 +235,7 @@ class Array(Node, frozen=True):
     in_global: str = ""
     whole: str = ""
     slots: tuple[Slot, ...] = ()
+    table: str = ""
 
     @property
     def endless(self) -> bool:

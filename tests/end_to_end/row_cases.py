@@ -15,6 +15,16 @@ def rows(body, table="float **t", made="float *rows[] = {x, x + n, x + 2 * n};",
     return Construct(f"{before}\n{called}\n{around}", sizes=("3 * n", "n"), points=POINTS, leaf=leaf)
 
 
+def packed(body, table="float **t", made="rows[i] = x + (i * 7 % n) * m;", before="", leaf=True):
+    """Return a case whose function is given a table of n rows of m elements of ``x``."""
+    called = f"static void with_NAME(int n, int m, int B, {table}, float *y) {{ {body} }}"
+    around = (
+        "void NAME(int n, int m, int B, float *x, float *y) { float *rows[40];"
+        f" for (int i = 0; i < n; i++) {made} with_NAME(n, m, B, (void *)rows, y); }}"
+    )
+    return Construct(f"{before}\n{called}\n{around}", sizes=("n * m", "n"), points=POINTS, leaf=leaf)
+
+
 LOOP = "for (int k = 0; k < 3; k++)"
 
 ROWS = {
@@ -96,6 +106,74 @@ ROWS = {
         " { unsigned char *rows[] = {x, x + n}; with_NAME(n, B, rows, y); }",
         ("c", "i"),
         sizes=("2 * n", "n"),
+    ),
+    "rows by the loop": packed(loop("for (int k = 0; k < m; k++) y[i] += t[i][k] * k;")),
+    "rows by the loop of a const table": packed(
+        loop("for (int k = 0; k < m; k++) y[i] += t[n - 1 - i][k] * k;"), "const float *const *const t"
+    ),
+    "rows in two dimensions": packed(
+        "meta_schedule meta_block(4, 4) { meta_for (int i = 0; i < n; i++) meta_for (int k = 0; k < m; k++)"
+        " t[i][k] = 2 * t[i][k] + k; }"
+    ),
+    "neighbours in rows": packed(loop("y[i] = t[i - 1][1] + t[i + 1][1] + t[i][m - 1];", "int i = 1; i < n - 1; i++")),
+    "rows of another table": packed(
+        "float *u[40]; for (int i = 0; i < n; i++) u[i] = t[n - 1 - i]; meta_schedule meta_block(4, 4) {"
+        " meta_for (int i = 0; i < n; i++) meta_for (int k = 0; k < m; k++) t[i][k] = 5; }" + loop("y[i] = u[i][0];")
+    ),
+    "a row that may not be there": rows(
+        loop("y[i] = m > 3 ? t[1][i] + 1 : t[0][i];"), made="float *rows[2] = {x, m > 3 ? x + n : NULL};"
+    ),
+    "a row that is not there for some": rows(
+        loop("if (n < 4) continue; y[i] = t[2][i];"), made="float **rows = (float *[]){x, x, x};"
+    ),
+    "more rows than are declared": rows(loop("y[i] = t[2][i] - t[0][i];"), "float *t[2]"),
+    "numbers of rows from memory": packed(
+        loop("y[i] = t[(int)t[i][0] % n][m - 1];"), made="rows[i] = x + (n - 1 - i) * m;"
+    ),
+    "a triangle": packed(loop("for (int k = 0; k <= i && k < m; k++) y[i] += t[i][k];")),
+    "some elements of rows": packed(loop("if (i % 3 == 1) { t[i][m - 1] += 1; y[i] = t[i][m - 2]; }")),
+    "columns": packed(loop("for (int k = 0; k < n; k++) y[i] += t[k][i % m];")),
+    "pointers to rows": packed(
+        loop("const float *p = (const float *)t[i], *q = t[(i + 1) % n] + 1; y[i] = *p * 3 + q[0] - *(p + m - 1);")
+    ),
+    "rows that functions get": packed(
+        loop("y[i] = dot_NAME(t[i], t[n - 1 - i], m);"),
+        before="static float dot_NAME(const float *p, const float *q, int n)"
+        " { float s = 0; for (int k = 0; k < n; k++) s += p[k] * q[k]; return s; }",
+    ),
+    "one row many times": packed(loop("for (int k = 0; k < m; k++) y[i] += t[i][k];"), made="rows[i] = x;"),
+    "one row many times, written": packed(loop("t[i][1] = i; y[i] = 3;"), made="rows[i] = x;", leaf=False),
+    "rows that overlap": packed(loop("for (int k = 0; k < m; k++) y[i] += t[i][k];"), made="rows[i] = x + i;"),
+    "rows in an array that is written": packed(loop("y[i] = t[i][0] + 1;"), made="rows[i] = y;", leaf=False),
+    "null pointers for rows that are not read": packed(
+        loop("if (i % 2) y[i] = t[i][0];"), made="rows[i] = i % 2 ? x + i * m : NULL;"
+    ),
+    "rows that change places in a loop": packed(
+        "for (int s = 0; s < 3; s++) { "
+        + loop("t[i][s] = t[n - 1 - i][m - 1] + y[i];", "int i = 0; i < n / 2; i++")
+        + " float *h = t[0]; t[0] = t[n - 1]; t[n - 1] = h; t[n / 2][0] += 1; }"
+    ),
+    "rows of numbers": Construct(
+        "static void with_NAME(int n, int m, int B, int **at, const short *x, short *y) { "
+        + loop("for (int k = 0; k < m; k++) y[i] += x[at[i][k]];")
+        + " }\nvoid NAME(int n, int m, int B, short *x, short *y) { int all[40 * 8], *rows[40];"
+        " for (int i = 0; i < n; i++) { rows[i] = all + i * m; for (int k = 0; k < m; k++) rows[i][k] = (i + k) % n; }"
+        " with_NAME(n, m, B, rows, x, y); }",
+        ("s", "s"),
+        points=POINTS,
+    ),
+    "members that are tables": Construct(
+        "typedef struct { int n, *count; float **v; } sparse_NAME;\n"
+        "static void with_NAME(const sparse_NAME *A, int B, float *y) { const int n = A->n; "
+        + loop(
+            "float s = 0; const float *const v = (const float *const)A->v[i]; const int c = (const int)A->count[i];"
+            " for (int k = 0; k < c; k++) s += v[k]; y[i] = s;"
+        )
+        + " }\nvoid NAME(int n, int m, int B, float *x, float *y) { float *rows[40]; int count[40];"
+        " for (int i = 0; i < n; i++) rows[i] = x + 3 * i, count[i] = i % 4; sparse_NAME A = {n, count, rows};"
+        " with_NAME(&A, B, y); }",
+        sizes=("3 * n", "n"),
+        points=POINTS,
     ),
     "what a pragma says of a row": rows(
         "\n#pragma metafork extents(t[1][n])\n" + loop("y[i] = t[0][i] + t[1][(int)t[0][i] % n];")

@@ -17,6 +17,7 @@ from tests.end_to_end.walk_cases import WALKS
 from tests.runtime.compiling import CALLED
 
 CASES = {**CONSTRUCTS, **FORMS, **ROWS, **WALKS}
+assert len(CASES) == sum(map(len, (CONSTRUCTS, FORMS, ROWS, WALKS)))
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <assert.h>\n#include <string.h>\n"

@@ -37,7 +37,7 @@ WALKS = {
     "a while loop": walked(
         loop("int k = at[i], s = 0; while (k > 0) { s += x[k - 1]; k -= 2; } y[i] = s;"), count="n - 1 + !(n - 1)"
     ),
-    "left early": walked(
+    "a walk that is left early": walked(
         loop(
             "float s = 0; for (int k = 0; k < m; k++) { if (at[(i + k) % n] == 2) break; s += x[at[(i + k) % n]]; }"
             " y[i] = s;"
@@ -73,7 +73,7 @@ WALKS = {
         before="static float at_NAME(int n, const int *at, const float *x, int i)"
         " { if (i % 3 == 1) return 2; int k = at[i]; return k < n ? x[k] : 0; }",
     ),
-    "in two schedules": walked(loop("y[i] = x[at[i]];") + loop("y[i] += x[at[n - 1 - i]];")),
+    "a walk for each of two schedules": walked(loop("y[i] = x[at[i]];") + loop("y[i] += x[at[n - 1 - i]];")),
     "behind a changed number": walked(
         "int own[64]; for (int t = 0; t < 3; t++) { for (int i = 0; i < n; i++) own[i] = (at[i] + t) % n;"
         + loop("y[i] += x[own[i]] * t;")

@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import fresh_name, names_of, variables
+from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
 
 Body = tuple[ir.Stmt, ...]
 
@@ -41,13 +41,15 @@ Body = tuple[ir.Stmt, ...]
 class HostWalk(Struct, frozen=True):
     """A ``program`` that finds the ``least`` and the greatest (``most``) first index of arrays, by their names.
 
-    These are variables of type ``long``.  The host reads the arrays ``read`` for it; ``loops`` are the variables of
-    the loops that it goes through.
+    These are variables of type ``long``.  Elements of packed rows are handed to ``metafork_row`` with one of
+    ``tables``, and read by the names of the host's.  The host reads the arrays ``read``, rows where a name is empty;
+    ``loops`` are the variables of the loops that it goes through.
     """
 
     program: ir.Program
     least: Mapping[str, str]
     most: Mapping[str, str]
+    tables: Mapping[str, str]
     read: tuple[str, ...]
     loops: tuple[str, ...]
 
@@ -60,7 +62,7 @@ class HostWalk(Struct, frozen=True):
 
 def host_walk(program: ir.Program) -> HostWalk | None:
     """Return the program that finds out what is touched of arrays without extents; ``None`` where there is none."""
-    views = {one.name: one.whole or one.name for one in program.arrays if one.endless}
+    views = {one.name: one.whole or one.name for one in program.arrays if one.endless or one.table}
     found = _walk_of(program, views) if views else None
     if found is None and len(views) > 1:
         views = {name: whole for name, whole in views.items() if _walk_of(program, {name: whole}) is not None}
@@ -70,12 +72,14 @@ def host_walk(program: ir.Program) -> HostWalk | None:
 
 def _walk_of(program: ir.Program, views: Mapping[str, str]) -> HostWalk | None:
     taken = set(names_of(program))
-    arrays = dict.fromkeys(views.values())
-    least, most = ({name: _name(f"metafork_{end}_{name}", taken) for name in arrays} for end in ("least", "most"))
-    walk = _Walk(views, least, most, _name("metafork_at", taken))
+    packed = {one.name for one in program.arrays if one.table and one.name in views}
+    plain = [name for name in dict.fromkeys(views.values()) if name not in packed]
+    least, most = ({name: _name(f"metafork_{end}_{name}", taken) for name in plain} for end in ("least", "most"))
+    tables = {name: _name(f"metafork_table_{name}", taken) for name in sorted(packed)}
+    walk = _Walk(views, least, most, tables, _name("metafork_at", taken))
     needed: set[str] = set()
     body: Body = ()
-    names = {*least.values(), *most.values()}
+    names = {*least.values(), *most.values(), *tables.values()}
     while not names <= needed:
         needed |= names
         try:
@@ -87,8 +91,18 @@ def _walk_of(program: ir.Program, views: Mapping[str, str]) -> HostWalk | None:
     walked = replace(program, grid=grid, body=body)
     read = _read(walked)
     loops = [one.var for one, loop in zip(program.grid, grid, strict=True) if one == loop]
-    changing = not read.isdisjoint(_changing(program))
-    return None if changing or not body else HostWalk(walked, least, most, tuple(sorted(read)), (*loops, *_loops(body)))
+    if not body or not read.isdisjoint(_changing(program)):
+        return None
+    named = {one.name: one.table for one in program.arrays if one.table}
+
+    def by_table(expr: ir.Expr) -> ir.Expr | None:
+        if not isinstance(expr, ir.Element) or expr.array not in named:
+            return None
+        return replace(expr, array=named[expr.array], indices=tuple(map_expression(i, by_table) for i in expr.indices))
+
+    walked = replace(walked, body=map_body(body, by_table))
+    known = sorted({"" if name in named else name for name in read})
+    return HostWalk(walked, least, most, tables, tuple(known), (*loops, *_loops(body)))
 
 
 def _read(program: ir.Program) -> set[str]:
@@ -165,6 +179,7 @@ class _Walk(Struct, frozen=True):
     views: Mapping[str, str]
     least: Mapping[str, str]
     most: Mapping[str, str]
+    tables: Mapping[str, str]
     at: str
 
     def body(self, body: Body, needed: Collection[str]) -> Body:
@@ -226,15 +241,19 @@ class _Walk(Struct, frozen=True):
                 return (*self._probes(condition), *_branch(condition, self._probes(then), self._probes(otherwise)))
             case ir.Element(array=array, indices=indices) if array in self.views:
                 inner = tuple(one for index in indices for one in self._probes(index))
-                return (*inner, self._noted(self.views[array], indices[0]))
+                return (*inner, self._noted(self.views[array], indices))
             case _:
                 return tuple(one for part in ir.subexpressions(expr) for one in self._probes(part))
 
-    def _noted(self, array: str, index: ir.Expr) -> ir.Stmt:
+    def _noted(self, array: str, indices: Sequence[ir.Expr]) -> ir.Stmt:
         at = ir.Var(self.at, ScalarType.LONG)
+        if array in self.tables:
+            places = (ir.Cast(ScalarType.LONG, index) for index in indices)
+            noted = ir.Call("metafork_row", (ir.Var(self.tables[array], ScalarType.LONG), *places), ScalarType.LONG)
+            return ir.If(ir.IntConst(1), (ir.Declare(self.at, ScalarType.LONG, noted), ir.If(at, ())))
         least, most = ir.Var(self.least[array], ScalarType.LONG), ir.Var(self.most[array], ScalarType.LONG)
         note = (
-            ir.Declare(self.at, ScalarType.LONG, ir.Cast(ScalarType.LONG, index)),
+            ir.Declare(self.at, ScalarType.LONG, ir.Cast(ScalarType.LONG, indices[0])),
             ir.If(ir.binary("<", at, least), (ir.Assign(least, "", at),)),
             ir.If(ir.binary("<", most, at), (ir.Assign(most, "", at),)),
         )

@@ -26,7 +26,7 @@ class Variable(Struct, eq=False):
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
     ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
     pointer whether it is not null.  Of a table of pointers, ``row`` is the type of what they lead to, and ``row_count``
-    their number where it is declared.
+    their number where it is declared; rows that are packed are those of the ``table`` of that name.
     """
 
     name: str
@@ -55,6 +55,7 @@ class Variable(Struct, eq=False):
     given: Variable | None = None
     row: ScalarType | None = None
     row_count: syntax.Expression | None = None
+    table: str = ""
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:
@@ -106,16 +107,16 @@ class Assertion(Struct, frozen=True):
 
 
 class Row(Struct, frozen=True):
-    """A row of a table of pointers, by a name of its own."""
+    """A row of a table of pointers, by a name of its own; without a number, all of them, packed."""
 
     name: str
     table: str
-    number: int
+    number: int | None
 
     @property
     def text(self) -> str:
         """What C calls it."""
-        return f"{self.table}[{self.number}]"
+        return self.table if self.number is None else f"{self.table}[{self.number}]"
 
 
 class Site(Struct, frozen=True):

@@ -193,7 +193,7 @@ def _stores_to_numbers(
         path.rpartition(".")[2]
         for structure in types.structures.values()
         for path, type_ in single_members(structure, types)
-        if type_.pointers and structure_of(type_, types) is None
+        if type_.pointers == 1 and structure_of(type_, types) is None
     }
     partners = match_brackets(tokens)
     opened = {last: first for first, last in partners.items()}

@@ -163,6 +163,7 @@ class _Rewriting:
             return None, []
         if type_.extents:
             return self._table(declarator, scope, rest), []
+        declarator = self._without_casts(declarator)
         if declarator.name in _changed(rest) or declarator.value is None:
             return self._walking(declarator, scope, rest)
         place = self._led(declarator, declarator.value, scope, rest)
@@ -178,6 +179,16 @@ class _Rewriting:
                 return Fixed(declarator.name, replace(place, condition=syntax.Name(kept.name, condition.span))), [kept]
             case _:
                 return Fixed(declarator.name, place), []
+
+    def _without_casts(self, declarator: syntax.Declarator) -> syntax.Declarator:
+        """Return a pointer whose first value is not converted to its own type: ``float *p = (float *)x;``."""
+        own = element_of(declared(declarator, self._typedefs, 0))
+        while isinstance(declarator.value, syntax.Conversion):
+            cast = replace(declarator, type=declarator.value.type)
+            if own is None or element_of(declared(cast, self._typedefs, 0)) != own:
+                break
+            declarator = replace(declarator, value=declarator.value.operand)
+        return declarator
 
     def _scalar(self, declarator: syntax.Declarator, suffix: str, value: syntax.Expression | None) -> syntax.Declarator:
         """Return the declaration of a scalar for the offset of a pointer."""

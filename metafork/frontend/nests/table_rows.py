@@ -1,11 +1,12 @@
-"""Tables of pointers, ``float *rows[3]`` or ``float **rows``: at a schedule, each of their rows is an array.
+"""Tables of pointers, ``float *rows[3]`` or ``float **rows``: at a schedule, their rows are arrays.
 
 ``rows[1][i]`` is read as ``rows_1[i]``, where ``rows_1`` is a pointer that the host takes out of its table just before
 the schedule runs: rows may lie anywhere, differ in length, overlap, and change between two schedules.  A row is chosen
-where its number is no constant.
+where its number is no constant.  No pointer is taken that the table may not have: how many it has is declared, or
+follows from its use, as ``float **rows`` has three where ``rows[2]`` is read whenever the schedule runs.
 
-No pointer is taken that the table may not have.  How many it has is declared, or follows from its use: ``float **rows``
-has three where ``rows[2]`` is read whenever the schedule runs.
+All other tables are one array, ``rows_rows[i][k]``, into which the host packs what a schedule touches of them
+(``metafork.analysis.extents.host_walk``).  ``rows_pitch`` is the length of the longest row.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from msgspec.structs import replace
 from metafork.frontend.host.linear_indices import changed
 from metafork.frontend.host.variables import Row, Site, Variable
 from metafork.frontend.nests.local_pointers import MOST_POINTERS, OF_SCALARS, finished, with_pointer
-from metafork.frontend.nests.places import Place, Table
+from metafork.frontend.nests.places import Fixed, Place, Table
 from metafork.frontend.text import syntax
 from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.free_names import free_names
-from metafork.frontend.text.other_languages.types import ROWS_ANYWHERE
+from metafork.frontend.text.other_languages.types import OF_TABLES
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 from metafork.ir.names import fresh
 
 
@@ -35,11 +38,15 @@ def led_to_rows(site: Site, taken: Collection[str]) -> Site:
         table = site.visible.get(name)
         if table is None or table.row is None:
             continue
-        count = _count(table, body) if _only_reads(name, body) else None
-        if count is None:
-            visible[name] = _refused(table, body)
-            continue
         rows = _rows(name, syntax.expressions_in(body))
+        only = _only_rows(name, body)
+        count = _count(table, body) if only and _of_scalars(rows) else None
+        if count is None and only and table.structure is None:
+            led.append(_packed(table, rows[0].span, site, visible, names))
+            continue
+        if count is None:
+            visible[name] = _refused(table)
+            continue
         numbers = [_number(one.index) for one in rows]
         for number in range(count) if None in numbers else sorted({one for one in numbers if one is not None}):
             row = Row(fresh(f"{name}_{number}", names), name, number)
@@ -58,47 +65,62 @@ def led_to_rows(site: Site, taken: Collection[str]) -> Site:
     return replace(site, visible=visible, led=tuple(led))
 
 
+def _packed(table: Variable, span: Span, site: Site, visible: dict[str, Variable], names: set[str]) -> Row:
+    """Make all rows of a table one array, ``float (*rows)[pitch]``, and the longest length a variable."""
+    row, pitch = Row(fresh(f"{table.name}_rows", names), table.name, None), fresh(f"{table.name}_pitch", names)
+    visible[pitch] = Variable(pitch, span, site.order, ScalarType.LONG)
+    visible[row.name] = Variable(
+        row.name,
+        span,
+        site.order,
+        pointed=table.row,
+        rows=(syntax.Name(pitch, span),),
+        const=table.const,
+        fault="MF0201",
+        message=f"`{table.name}` is a table of pointers",
+        scope=visible,
+        table=table.name,
+    )
+    return row
+
+
 def with_rows(body: syntax.Statement, site: Site) -> syntax.Statement:
     """Return a schedule's body in which rows of tables have names of their own."""
-    for table in dict.fromkeys(one.table for one in site.led):
-        parts = {one.number: one.name for one in site.led if one.table == table}
+    for packed in (one for one in site.led if one.number is None):
+        place = Place(syntax.Name(packed.name, site.visible[packed.name].span))
+        body = finished(with_pointer(body, Fixed(packed.table, place)))
+    for table in dict.fromkeys(one.table for one in site.led if one.number is not None):
+        parts = {one.number: one.name for one in site.led if one.table == table and one.number is not None}
         span = site.visible[next(iter(parts.values()))].span
         places = [Place(syntax.Name(parts.get(number, table), span)) for number in range(max(parts) + 1)]
         body = finished(with_pointer(body, Table(table, tuple(places))))
     return body
 
 
-def _refused(table: Variable, body: syntax.Statement) -> Variable:
-    """Return a table whose rows are no arrays, with what is said of it."""
-    numbers = [_number(one.index) for one in _rows(table.name, syntax.expressions_in(body))]
-    known = [one for one in numbers if one is not None]
-    name, element = table.name, f"{'const ' * table.const}{table.row.spelling if table.row else 'float'}"
-    if known and len(known) == len(numbers) and max(known) < MOST_POINTERS and _only_reads(table.name, body):
-        row = f"{name}[{max(known)}]"
-        return replace(
-            table,
-            message=f"it is not known whether there is a row `{row}`",
-            reason="the rows that a schedule names are taken out of the table whenever it runs, and it may run without "
-            f"reading `{row}`.",
-            way_out=f"declare how many rows there are: `{element} *{name}[{max(known) + 1}]`.",
-        )
-    if table.at is None:
-        return replace(
-            table,
-            message=f"`{name}` is a table of pointers, and cannot be copied to the GPU",
-            reason=ROWS_ANYWHERE,
-            way_out=f"use one array for all rows, such as `{element} {name}[n][m]`; or numbers for the first index.",
-        )
-    return table
+def _refused(table: Variable) -> Variable:
+    """Return a table whose rows are no arrays, with what is said of it where its declaration says nothing better."""
+    if table.at is not None:
+        return table
+    element = f"{'const ' * table.const}{table.row.spelling if table.row else 'float'}"
+    return replace(
+        table,
+        message=f"`{table.name}` is a table of pointers, and cannot be copied to the GPU",
+        reason=OF_TABLES,
+        way_out=f"use one array for all rows, such as `{element} {table.name}[n][m]`.",
+    )
 
 
-def _only_reads(table: str, body: syntax.Statement) -> bool:
-    """Say whether a schedule uses nothing of a table but rows, by numbers that it computes without memory."""
+def _only_rows(table: str, body: syntax.Statement) -> bool:
+    """Say whether a schedule uses nothing of a table but rows, and changes none of its pointers."""
     parts = list(syntax.expressions_in(body))
-    rows = _rows(table, parts)
     named = sum(isinstance(one, syntax.Name) and one.name == table for one in parts)
+    return named == len(_rows(table, parts)) and not _changes_row(table, parts)
+
+
+def _of_scalars(rows: Sequence[syntax.Subscript]) -> bool:
+    """Say whether the numbers of rows are computed without memory, and nothing else is."""
     scalar = all(isinstance(part, OF_SCALARS) for one in rows for part in syntax.walk(one.index))
-    return named == len(rows) and scalar and not changed(one.index for one in rows) and not _changes_row(table, parts)
+    return scalar and not changed(one.index for one in rows)
 
 
 def _count(table: Variable, body: syntax.Statement) -> int | None:

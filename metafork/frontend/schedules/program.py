@@ -234,6 +234,7 @@ class ProgramBuilder:
             members = () if variable.structure is None else variable.structure.members
             slots = () if variable.structure is None else variable.structure.slots
             array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members, slots=slots)
+            array = replace(array, table=variable.table)
             self._arrays[variable.name] = array if whole else None
         return self._arrays[variable.name]
 

@@ -127,8 +127,8 @@ def around_functions(word: str) -> Advice:
     return Advice(f"`{word}` is C++, and metafork reads C", reason, f"move the function out of the {word}.")
 
 
-ROWS_ANYWHERE = "rows that lie anywhere in the host's memory have no counterpart on the GPU, unless numbers name them."
-"""Why a table of pointers is refused of which any row may be read."""
+OF_TABLES = "a schedule may read and write elements of rows, and change none of the pointers to them."
+"""Why a table of pointers is refused."""
 
 
 def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequence[str]) -> Advice | None:
@@ -140,10 +140,9 @@ def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequen
     const = "const " if piece[0].text == "const" else ""
     return Advice(
         f"`{written}` is a table of pointers, and cannot be copied to the GPU",
-        ROWS_ANYWHERE,
+        OF_TABLES,
         f"use one array for all rows, such as `{const}{element} {name}[{rows}][{columns}]` for {rows} rows of "
-        f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element}))`. Or name each row by a "
-        f"number: `{const}{element} *{name}[3]` with `{name}[0][i]`, `{name}[1][i]` and `{name}[2][i]`.",
+        f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element}))`.",
     )
 
 

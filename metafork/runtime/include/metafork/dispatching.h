@@ -3,7 +3,7 @@
 #define METAFORK_DISPATCHING_H
 
 #include "metafork/dispatch.h"
-#include "metafork/residents.h"
+#include "metafork/row_tables.h"
 #if defined(METAFORK_HAS_STREAMS)
 #include "metafork/borrowed.h"
 #endif
@@ -351,7 +351,7 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
             if ((schedule->arrays[i].written || schedule->arrays[j].written) &&
-                metafork_overlap((uintptr_t)arrays[i], bytes[i], (uintptr_t)arrays[j], bytes[j])) {
+                metafork_meet(arrays[i], bytes[i], arrays[j], bytes[j])) {
                 metafork_serial(schedule, METAFORK_SAY_OVERLAP, "arrays %s and %s overlap and one is written", schedule->arrays[j].name,
                                 schedule->arrays[i].name);
                 return metafork_back_to_host(schedule, arrays, bytes);
