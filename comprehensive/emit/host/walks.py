@@ -67,7 +67,7 @@ def walk_text(signature: Signature, prefix: str) -> WalkText:
             lines += _packed(*packed[name], f"{prefix}walks", f"{prefix}reach[{2 * number + 1}]")
     return WalkText(
         tuple(lines),
-        tuple(f"metafork_unpack({handle});" for _, handle in packed.values()),
+        tuple(f"metafork_unpack_rows({handle});" for _, handle in packed.values()),
         tuple(f"{array.name} != 0" for array, _ in packed.values()),
         (f"{prefix}walks ? {prefix}reach : 0",),
     )
@@ -94,6 +94,6 @@ def _packed(array: ir.Array, handle: str, walks: str, reach: str) -> list[str]:
     size = "0" if array.endless else byte_size(array)
     lines = [
         f"const long {pitch.name} = metafork_pitch({handle});",
-        f"{array.element.spelling} *const {array.name} = {walks} ? metafork_pack({handle}, {size}) : 0;",
+        f"{array.element.spelling} *const {array.name} = {walks} ? metafork_pack_rows({handle}, {size}) : 0;",
     ]
     return [*lines, f"if ({array.name} != 0) {reach} = {handle}->metafork_bytes;"]

@@ -58,10 +58,10 @@ long metafork_row(struct metafork_table *metafork_table, long metafork_number, l
 long metafork_pitch(const struct metafork_table *metafork_table);
 
 /* Copy the rows into one array, of so many bytes at least; 0 where that cannot be. */
-void *metafork_pack(struct metafork_table *metafork_table, long long metafork_bytes);
+void *metafork_pack_rows(struct metafork_table *metafork_table, long long metafork_bytes);
 
 /* Copy what was changed back into the rows. */
-void metafork_unpack(struct metafork_table *metafork_table);
+void metafork_unpack_rows(struct metafork_table *metafork_table);
 
 /* Free what belongs to a table. */
 void metafork_end_table(struct metafork_table *metafork_table);

@@ -50,7 +50,7 @@ static inline int metafork_by_start(const void *one, const void *other) {
 }
 
 /* The stretches of the rows that are touched; `packed` are their places in the copy. */
-static inline metafork_memory metafork_stretch(const struct metafork_table *table, long long row, int64_t *packed) {
+static inline metafork_memory metafork_touched_row(const struct metafork_table *table, long long row, int64_t *packed) {
     const long long *const ends = &table->metafork_ends[2 * row];
     metafork_memory found = {0, 0, false};
     if (ends[1] < ends[0]) return found;
@@ -73,7 +73,7 @@ METAFORK_DEFINITION void *metafork_not_packed(const char *why) {
 }
 
 /* Pack the rows into `bytes` at least; NULL where that cannot be: then the serial code runs. */
-METAFORK_DEFINITION void *metafork_pack(struct metafork_table *table, long long bytes) {
+METAFORK_DEFINITION void *metafork_pack_rows(struct metafork_table *table, long long bytes) {
     const int64_t far = (int64_t)1 << 40;
     const int64_t longest = metafork_pitch(table), size = table->metafork_size;
     table->metafork_longest = longest;
@@ -88,7 +88,7 @@ METAFORK_DEFINITION void *metafork_pack(struct metafork_table *table, long long 
     if (table->metafork_copy == NULL) return metafork_not_packed("there is no memory");
     for (long long row = 0; row < table->metafork_count; row++) {
         int64_t packed = 0;
-        const metafork_memory one = metafork_stretch(table, row, &packed);
+        const metafork_memory one = metafork_touched_row(table, row, &packed);
         if (one.bytes < 0) return metafork_not_packed("one is null");
         if (one.bytes > 0) sorted[table->metafork_sorted_count++] = one;
     }
@@ -98,7 +98,7 @@ METAFORK_DEFINITION void *metafork_pack(struct metafork_table *table, long long 
             return metafork_not_packed("two overlap, and some are written");
     for (long long row = 0; row < table->metafork_count; row++) {
         int64_t packed = 0;
-        const metafork_memory one = metafork_stretch(table, row, &packed);
+        const metafork_memory one = metafork_touched_row(table, row, &packed);
         metafork_touch((const void *)one.start, 0, one.bytes, METAFORK_READS);
         if (one.bytes > 0) memcpy((char *)table->metafork_copy + packed, (const void *)one.start, (size_t)one.bytes);
     }
@@ -108,12 +108,12 @@ METAFORK_DEFINITION void *metafork_pack(struct metafork_table *table, long long 
 }
 
 /* Bring what kernels have changed back to the rows. */
-METAFORK_DEFINITION void metafork_unpack(struct metafork_table *table) {
+METAFORK_DEFINITION void metafork_unpack_rows(struct metafork_table *table) {
     if (!table->metafork_written) return;
     metafork_touch(table->metafork_copy, 0, table->metafork_bytes, METAFORK_READS);
     for (long long row = 0; row < table->metafork_count; row++) {
         int64_t packed = 0;
-        const metafork_memory one = metafork_stretch(table, row, &packed);
+        const metafork_memory one = metafork_touched_row(table, row, &packed);
         const int64_t size = table->metafork_size;
         metafork_touch((const void *)one.start, 0, one.bytes, METAFORK_UPDATES);
         for (int64_t at = 0; at < one.bytes; at += size)
@@ -136,7 +136,7 @@ METAFORK_DEFINITION void metafork_end_table(struct metafork_table *table) {
 }
 
 /* The stretches of memory that an array of a schedule is to the host, by their starts: `one` where it is no packed table. */
-static inline const metafork_memory *metafork_stretches(const void *array, int64_t bytes, metafork_memory *one, int *count) {
+static inline const metafork_memory *metafork_stretches_of(const void *array, int64_t bytes, metafork_memory *one, int *count) {
     one->start = (uintptr_t)array;
     one->bytes = bytes;
     *count = 1;
@@ -149,7 +149,7 @@ static inline const metafork_memory *metafork_stretches(const void *array, int64
 }
 
 /* The byte behind the last stretch. */
-static inline uintptr_t metafork_behind(const metafork_memory *stretches, int count) {
+static inline uintptr_t metafork_last_byte(const metafork_memory *stretches, int count) {
     uintptr_t last = 0;
     for (int i = 0; i < count; i++)
         if (stretches[i].start + (uintptr_t)stretches[i].bytes > last) last = stretches[i].start + (uintptr_t)stretches[i].bytes;
@@ -160,10 +160,10 @@ static inline uintptr_t metafork_behind(const metafork_memory *stretches, int co
 static inline bool metafork_meet(const void *first, int64_t first_bytes, const void *second, int64_t second_bytes) {
     metafork_memory own[2];
     int count[2];
-    const metafork_memory *const a = metafork_stretches(first, first_bytes, &own[0], &count[0]);
-    const metafork_memory *const b = metafork_stretches(second, second_bytes, &own[1], &count[1]);
+    const metafork_memory *const a = metafork_stretches_of(first, first_bytes, &own[0], &count[0]);
+    const metafork_memory *const b = metafork_stretches_of(second, second_bytes, &own[1], &count[1]);
     if (count[0] == 0 || count[1] == 0) return false;
-    if (metafork_behind(a, count[0]) <= b[0].start || metafork_behind(b, count[1]) <= a[0].start) return false;
+    if (metafork_last_byte(a, count[0]) <= b[0].start || metafork_last_byte(b, count[1]) <= a[0].start) return false;
     for (int i = 0; i < count[0]; i++)
         for (int j = 0; j < count[1] && (count[1] == 1 || b[j].start < a[i].start + (uintptr_t)a[i].bytes); j++)
             if (metafork_overlap(a[i].start, a[i].bytes, b[j].start, b[j].bytes)) return true;
