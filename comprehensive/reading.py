@@ -91,7 +91,8 @@ def _parsed(source: Source, *, reassociate: bool) -> TranslationUnit:
                 raise
             unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
         found = _found_out(unit)
-        left = [replace(one, reason=f"{one.reason} {found[one.span]}") for one in read.warnings if one.span in found]
+        told = dict.fromkeys(one for one in read.warnings if one.span in found)
+        left = [replace(one, reason=f"{one.reason} {found[one.span]}") for one in told]
         return replace(unit, warnings=tuple(left))
     except DiagnosticsError as others:
         refused = _refusal(source, reassociate)
@@ -338,6 +339,7 @@ def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: U
     called = {one.name: one.member for one in function.values if one.member}
     for schedule in unit.schedules:
         called |= dict(schedule.led) if schedule.function == function.name else {}
+    why = unknown.why.replace(f"`{name}", f"`{called.get(name, name)}")
     name = called.get(name, name)
     inner = array.extents[1 : len(array.extents) - bool(array.members)]
     rows = "".join(f"[{expression(extent)}]" for extent in inner)
@@ -353,6 +355,6 @@ def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: U
         f"it is not known how many elements `{name}` has",
         array.span,
         unit.source.name,
-        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {unknown.why}.",
+        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {why}.",
         f"{way_out} Or say it at run time, `metafork_extent({name}, bytes)`; arrays of Python do so themselves.",
     )

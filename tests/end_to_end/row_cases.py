@@ -175,6 +175,12 @@ ROWS = {
         sizes=("3 * n", "n"),
         points=POINTS,
     ),
+    "members with the name of a pointer type": Construct(
+        "typedef float *vec_NAME; typedef struct { int n; vec_NAME x; } two_NAME;\n"
+        "static void with_NAME(two_NAME t, int B, float *y) { "
+        + loop("y[i] = t.x[i] * 2;", "int i = 0; i < t.n; i++")
+        + " }\nvoid NAME(int n, int m, int B, float *x, float *y) { two_NAME t = {n, x}; with_NAME(t, B, y); }"
+    ),
     "what a pragma says of a row": rows(
         "\n#pragma metafork extents(t[1][n])\n" + loop("y[i] = t[0][i] + t[1][(int)t[0][i] % n];")
     ),

@@ -159,6 +159,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, type_, typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
+        _of_no_elements(variable, type_, scalar)
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
     elif structure is not None and (structure.fault or not type_.extents):
@@ -176,6 +177,22 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def _of_no_elements(variable: Variable, type_: syntax.TypeName, scalar: ScalarType | None) -> None:
+    """Say of a pointer why it leads to nothing that a schedule takes."""
+    if len(type_.extents) > 1:
+        variable.message = f"`{variable.name}` is a table of pointers with several dimensions"
+        variable.reason = "a table of pointers has one dimension."
+        variable.way_out = "use a table for each number of the outer dimension, or one array for all elements."
+    elif scalar is None and type_.words in _OTHER_NUMBERS:
+        words = " ".join(type_.words)
+        variable.message = f"`{variable.name}` leads to numbers of type `{words}`, which no schedule can use"
+        variable.reason = "the GPU has `float` and `double`."
+        variable.way_out = f"use `double *{variable.name}`."
+
+
+_OTHER_NUMBERS = {("long", "double"), ("double", "long"), ("__float128",), ("_Float128",)}
 
 
 def without_size(variable: Variable) -> None:

@@ -108,8 +108,10 @@ def single_members(
     """
     for member in structure.parts:
         path = f"{before}{member.name}"
-        if member.pointed is not None:
-            type_ = member.pointed
+        named = names.pointers.get(member.words[0]) if len(member.words) == 1 and not member.extents else None
+        if member.pointed is not None or (named is not None and not member.what):
+            type_ = member.pointed or named
+            assert type_ is not None
             led_to = structure_of(type_, names)
             known = not led_to.fault if led_to is not None else scalar_type(type_.words, names) is not None
             table = type_.pointers == 2 and led_to is None and not type_.rows

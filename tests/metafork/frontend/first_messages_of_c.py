@@ -140,6 +140,42 @@ CASES = {
         "it is not known how many elements `y` has",
         {"double y[][4]": "double y[1000][4]"},
     ),
+    "the bits of an element": (
+        "#include <string.h>\n" + typed("const float *x, int *y", "y[i] = «*(int *)&x[i]»;"),
+        "MF0203",
+        "the bits of `x[i]` are read through a pointer to `int`",
+        {"y[i] = *(int *)&x[i];": "int bits; memcpy(&bits, &x[i], sizeof bits);"},
+    ),
+    "a pointer to anything": (
+        typed("void *p, float *y", "y[i] = «((float *)p)[i]»;"),
+        "MF0203",
+        "`p` is read as an array of `float`",
+        None,
+    ),
+    "bytes as numbers": (
+        typed("char *p, float *y", "float «*q = (float *)p»; y[i] = q[i];"),
+        "MF0201",
+        "`q` is a pointer",
+        None,
+    ),
+    "numbers that the GPU does not have": (
+        typed("long double *x, float *y", "y[i] = «x»[i];"),
+        "MF0201",
+        "`x` leads to numbers of type `long double`",
+        {"long double *x": "double *x"},
+    ),
+    "a table of tables": (
+        typed("int m, int k, «float ***x», float *y", "y[i] = x[i][m][k - 1];"),
+        "MF0201",
+        "`float ***x` is a table of tables",
+        None,
+    ),
+    "a table in two dimensions": (
+        typed("float *x[3][2], float *y", "y[i] = «x»[0][1][i];"),
+        "MF0201",
+        "`x` is a table of pointers with several dimensions",
+        None,
+    ),
     "rows by pointers": (
         typed("int m, float **x", "for (int j = 0; j < m; j++) «x[i]»[j] = x[(int)x[0][j]][0];"),
         "MF0201",

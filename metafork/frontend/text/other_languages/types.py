@@ -138,6 +138,12 @@ def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequen
         return None
     rows, columns = sizes
     const = "const " if piece[0].text == "const" else ""
+    if "***" in written:
+        return Advice(
+            f"`{written}` is a table of tables, and cannot be copied to the GPU",
+            "only tables whose rows are arrays of numbers are packed.",
+            f"use one array for all elements, such as `{const}{element} {name}[{rows}][{columns}][k]`.",
+        )
     return Advice(
         f"`{written}` is a table of pointers, and cannot be copied to the GPU",
         OF_TABLES,
