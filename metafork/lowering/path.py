@@ -2,13 +2,13 @@
 
 A barrier stands wherever what some thread did since the last one (a phase, a copy, a read of memory that the whole
 block acts upon) could otherwise meet what another thread does next: between phases, around copies, and between the
-iterations of a block-level loop.  Where copies run a step ahead (``metafork.lowering.copies.staged``), one that awaits
-them stands at the beginning of each iteration.
+iterations of a block-level loop (``metafork.lowering.meeting``).  Where copies run a step ahead
+(``metafork.lowering.copies.staged``), one that awaits them stands at the beginning of each iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.rewriting import names_in, without_unread
+from metafork.ir.rewriting import names_in, private_arrays, without_unread
 from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
@@ -47,6 +47,7 @@ from metafork.lowering.copies.copy import (
 )
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
+from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
@@ -73,7 +74,7 @@ class PathLowering(Rewriter):
     uneven: bool
     threads: ThreadMemory
     taken: set[str]
-    dirty: bool = False
+    touched: Touched = NOTHING
     _references: dict[int, Reference] = field(init=False)
     _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
     _own: dict[int, PrivateCode] = field(init=False)
@@ -150,34 +151,47 @@ class PathLowering(Rewriter):
             for stmt in load(held.window, name, self._copy_site())
         ]
         if loads:
-            result += self._meet()
-            result += loads
-            self.dirty = True
+            result += [*self._meet(self._moved(here)), *loads]
         result += self.body(body[leading:])
         stores: list[ir.Stmt] = []
         for held, name in here:
             for box in held.boxes:
                 stores += store(held.window, box, name, self._copy_site())
         if stores:
-            result += self._meet()
-            result += stores
-            self.dirty = True
+            result += [*self._meet(self._moved(here)), *stores]
         return result
 
-    def _meet(self) -> list[ir.Stmt]:
-        if not self.dirty:
+    def _meet(self, following: Touched) -> list[ir.Stmt]:
+        """Return the barrier that has to stand before what touches so much, if one has."""
+        barriers = self._come_to(following)
+        self.touched |= following
+        return barriers
+
+    def _come_to(self, following: Touched) -> list[ir.Stmt]:
+        """Return the barrier that has to stand before a loop that touches so much, or before its next iteration."""
+        if not self.touched.meets(following):
             return []
-        self.dirty = False
+        self.touched = NOTHING
         return [ir.Barrier()]
+
+    def _touched(self, *body: ir.Stmt) -> Touched:
+        """Return what code touches that other threads may touch, copies of windows in it included."""
+        windows = {held.window.array.name for held in self.plan.windows}
+        own = {code.window.array.name for code in self.private if code.window.of_block}
+        return Touched.of(body, windows).without(own | private_arrays(body) | self._tables)
+
+    @staticmethod
+    def _moved(here: Iterable[tuple[HeldWindow, str]]) -> Touched:
+        names = frozenset(held.window.array.name for held, _ in here)
+        return Touched(names, names)
 
     def phase(self, node: ir.Phase) -> Body:
         """Lower a phase."""
-        before = self._meet()
+        before = self._meet(self._touched(node))
         self._at_block = False
         striding = self.plan.program.mapping.striding is not None
         lowered = self._strided_phase(node) if striding else self._phase(node)
         self._at_block = True
-        self.dirty = True
         return (*before, *lowered)
 
     def branch(self, node: ir.If) -> Body:
@@ -186,22 +200,23 @@ class PathLowering(Rewriter):
             return self.body(node.then)
         before = self._meet_to_read(node.condition)
         test = self.expression(node.condition)
-        start = self.dirty
+        start = self.touched
         then = self.body(node.then)
-        ended, self.dirty = self.dirty, start
+        ended, self.touched = self.touched, start
         otherwise = self.body(node.otherwise)
-        self.dirty = self.dirty or ended
+        self.touched |= ended
         return (*before, ir.If(test, then, otherwise))
 
     def repeat(self, node: ir.While) -> Body:
         """Lower a ``while``."""
         if not self._at_block:
             return (ir.While(self.expression(node.condition), self.body(node.body)),)
-        before = self._meet()
+        whole = self._touched(node)
+        before = self._come_to(whole)
+        start, self.touched = self.touched, Touched.of_values(node.condition)
         test = self.expression(node.condition)
-        self.dirty = _reads_memory(node.condition)
-        inner = (*self.body(node.body), *self._meet())
-        self.dirty = _reads_memory(node.condition)
+        inner = (*self.body(node.body), *self._come_to(whole))
+        self.touched |= start | Touched.of_values(node.condition)
         return (*before, ir.While(test, inner))
 
     def loop(self, node: ir.For) -> Body:
@@ -210,7 +225,11 @@ class PathLowering(Rewriter):
 
     def jump(self, node: ir.Break | ir.Continue) -> Body:
         """Lower a jump."""
-        return (*self._meet(), node) if self._at_block else (node,)
+        if not self._at_block:
+            return (node,)
+        barriers = [] if self.touched == NOTHING else [ir.Barrier()]
+        self.touched = NOTHING
+        return (*barriers, node)
 
     def array(self, node: ir.BlockArray | ir.PrivateArray) -> Body:
         """Place an array of the thread; those of the block have their place."""
@@ -228,14 +247,11 @@ class PathLowering(Rewriter):
 
     def _meet_to_read(self, *expressions: ir.Expr) -> list[ir.Stmt]:
         """Return a barrier before a read of memory that the whole block acts upon, if one is due."""
-        if not self._at_block or not any(_reads_memory(expr) for expr in expressions):
-            return []
-        barriers = self._meet()
-        self.dirty = True
-        return barriers
+        return self._meet(Touched.of_values(*expressions)) if self._at_block else []
 
     def _block_for(self, loop: ir.For) -> list[ir.Stmt]:
-        result = self._meet()
+        whole = self._touched(loop)
+        result = self._come_to(whole)
         init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.BLOCK)
         condition, outside = loop.condition, self._level
@@ -248,16 +264,17 @@ class PathLowering(Rewriter):
                 assert isinstance(init, ir.Declare)
                 result += self._staged_for(loop, init, ahead)
                 self._level = outside
+                self.touched |= whole
                 return result
         test = None if condition is None else self.expression(condition)
-        reads = condition is not None and _reads_memory(condition)
-        self.dirty = reads
+        tested = Touched() if condition is None else Touched.of_values(condition)
+        start, self.touched = self.touched, tested
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
         self._level = outside
         step = self._head(loop.step)
-        body += self._meet()
+        body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
-        self.dirty = reads
+        self.touched |= start | tested
         return [*result, ir.For(init, test, step, tuple(body))]
 
     def _staged_for(self, loop: ir.For, init: ir.Declare, ahead: list[HeldWindow]) -> list[ir.Stmt]:
@@ -277,9 +294,8 @@ class PathLowering(Rewriter):
             place = ir.Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
             places.append(ir.Declare(place.name, INT, self._begin(held, staged.buffer)))
             self._buffers[id(held)] = place
-        self.dirty = False
+        self.touched = NOTHING
         body = [ir.Barrier(awaits=True), staged.ahead(second), *places, *self._with_copies(loop.body)]
-        self.dirty = True
         return [*staged.before(first), staged.around(body)]
 
     def _copy_ahead(self, held: HeldWindow, number: ir.Expr, buffer: ir.Expr) -> list[ir.Stmt]:
