@@ -51,6 +51,7 @@ from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.warp_steps import Block, with_warp_steps
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -275,7 +276,15 @@ class PathLowering(Rewriter):
         body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
         self.touched |= start | tested
-        return [*result, ir.For(init, test, step, tuple(body))]
+        return [*result, *with_warp_steps(ir.For(init, test, step, tuple(body)), self._block(), self.taken)]
+
+    def _block(self) -> Block:
+        """Return the threads of the block, and its arrays."""
+        shape = (*self.site.shape, ONE, ONE)[:3]
+        extents = tuple(as_int(code_of(extent, self.site.symbols)) for extent in shape)
+        in_rows = {one for one in self.block_arrays if self.plan.program.mapping.layout(one) == ROW_BY_ROW}
+        arrays = {self.block_arrays[one]: self.site.extents[one] for one in in_rows}
+        return Block(shape, extents, {} if self.site.striding else arrays)
 
     def _staged_for(self, loop: ir.For, init: ir.Declare, ahead: list[HeldWindow]) -> list[ir.Stmt]:
         """Lower a loop whose copies run a step ahead."""

@@ -16,9 +16,9 @@
                                                sum_of_block[i] = sum_own[0];
                                            }
 
-    FOLD(s, B):   int h = 1;
-                  while (h < B) h *= 2;
-                  for (h /= 2; h > 0; h /= 2)
+    FOLD(s, B):   int b = B - 1;                                 // with all bits below its first one:
+                  b |= b >> 1; b |= b >> 2; b |= b >> 4; ...
+                  for (int h = b - (b >> 1); h > 0; h /= 2)      // from the greatest power of two below B
                     meta_for (int j = 0; j < B; j++)
                       if (j < h && j + h < B) s[j] += s[j + h];
 
@@ -101,10 +101,11 @@ class OrderedSums(Struct, frozen=True):
         threads = phase.threads
         for variable, clause in results:
             own = self._own(variable.name, variable.type, threads, clause)
-            phase = self._accumulated(phase, variable, own)
+            phase = self._accumulated(phase, variable, own, again=False)
             owns.append(own)
             ends.append(own.taken_up(variable, own.element(ir.IntConst(0))))
-        return self._begun(owns, threads), phase, (*self._folded(owns, threads), *ends)
+        arrays = tuple(ir.BlockArray(own.array, own.clause.span) for own in owns)
+        return arrays, phase, (*self._folded(owns, threads), *ends)
 
     def of_grid(
         self,
@@ -169,8 +170,8 @@ class OrderedSums(Struct, frozen=True):
             return phase
         return self._accumulated(phase, target, owns[_shape(phase)])
 
-    def _accumulated(self, phase: ir.Phase, target: ir.Var | ir.Element, own: _Own) -> ir.Phase:
-        """Return a phase whose threads add up in registers, from their elements and to them."""
+    def _accumulated(self, phase: ir.Phase, target: ir.Var | ir.Element, own: _Own, *, again: bool = True) -> ir.Phase:
+        """Return a phase whose threads add up in registers, from their elements if it runs ``again``, and to them."""
         name = target.name if isinstance(target, ir.Var) else target.array
         span = own.clause.span
         here = ir.Var(self.fresh(f"{name}_here"), own.array.element, span)
@@ -183,7 +184,7 @@ class OrderedSums(Struct, frozen=True):
 
         place = own.element(linear(phase.threads))
         body = self.reductions.updates(phase.body, name, own.clause, kept)
-        start = ir.Declare(here.name, here.type, place, span)
+        start = ir.Declare(here.name, here.type, place if again else neutral(own.clause.op, here.type), span)
         return replace(phase, body=(start, *body, ir.Assign(place, "", here, span)))
 
     def _folded(self, owns: Sequence[_Own], threads: Sequence[ir.MetaFor]) -> tuple[ir.Stmt, ...]:
@@ -204,11 +205,18 @@ class OrderedSums(Struct, frozen=True):
         if isinstance(length, ir.IntConst):
             most = ir.IntConst(1 << (length.value - 1).bit_length() - 1)
             return (ir.For(ir.Declare(half.name, ir.INT, most, span), going, halved, (phase,), span),)
+        below = ir.Var(self.fresh("below"), ir.INT, span)  # of as many bits as it has, all become 1
         return (
-            ir.Declare(half.name, ir.INT, ir.IntConst(1), span),
-            ir.While(ir.binary("<", half, length), (ir.Assign(half, "*", ir.IntConst(2), span),), span),
-            ir.For(halved, going, halved, (phase,), span),
-        )
+            ir.Declare(below.name, ir.INT, ir.binary("-", length, ir.IntConst(1)), span),
+            *(
+                ir.Assign(below, "|", ir.binary(">>", below, ir.IntConst(bits)), span)
+                for bits in (1, 2, 4, 8, 16)
+            ),
+            ir.For(
+                ir.Declare(half.name, ir.INT, ir.binary("-", below, ir.binary(">>", below, ir.IntConst(1))), span),
+                going, halved, (phase,), span,
+            ),
+        )  # fmt: skip
 
     def _threads(self, threads: Sequence[ir.MetaFor]) -> tuple[ir.MetaFor, ...]:
         """Return loops of the same extents with variables of their own, of type ``int``: a block has few threads."""
