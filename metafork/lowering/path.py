@@ -8,7 +8,7 @@ iterations of a block-level loop (``metafork.lowering.meeting``).  Where copies 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
@@ -62,8 +62,8 @@ class PathLowering(Rewriter):
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
-    ``uneven`` says that some phase does not fill the block; ``threads`` places the threads' own arrays; ``taken`` are
-    the names that are in use.
+    ``uneven`` says of a thread loop and its number that it may not fill the block; ``threads`` places the threads' own
+    arrays; ``taken`` are the names that are in use.
     """
 
     plan: PathPlan
@@ -72,7 +72,7 @@ class PathLowering(Rewriter):
     block_arrays: Mapping[str, str]
     private: Sequence[PrivateCode]
     structures: Sequence[StructureCode]
-    uneven: bool
+    uneven: Callable[[ir.MetaFor, int], bool]
     threads: ThreadMemory
     taken: set[str]
     touched: Touched = NOTHING
@@ -281,7 +281,8 @@ class PathLowering(Rewriter):
     def _block(self) -> Block:
         """Return the threads of the block, and its arrays."""
         shape = (*self.site.shape, ONE, ONE)[:3]
-        extents = tuple(as_int(code_of(extent, self.site.symbols)) for extent in shape)
+        codes = (code_of(extent, self.site.symbols) for extent in shape)
+        extents = tuple(code if code.type is INT else as_int(code) for code in codes)
         in_rows = {one for one in self.block_arrays if self.plan.program.mapping.layout(one) == ROW_BY_ROW}
         arrays = {self.block_arrays[one]: self.site.extents[one] for one in in_rows}
         return Block(shape, extents, {} if self.site.striding else arrays)
@@ -386,20 +387,21 @@ class PathLowering(Rewriter):
             axis = len(phase.threads) - 1 - number
             thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
             self._symbols[loop.var] = ir.Var(loop.var, loop.type)
+            first: ir.Expr = ir.Var(loop.var, loop.type)
             if mapping.coarsened is not None and number == mapping.coarsened[0]:
                 rows = Several(loop, thread, mapping.coarsened[1])
-                guards.append(ir.binary("<", rows.first, loop.extent))
+                first = rows.first
             elif mapping.crossed is not None and number == mapping.crossed[0]:
                 crossed = Several(loop, thread, mapping.crossed[1])
-                guards.append(ir.binary("<", crossed.first, loop.extent))
+                first = crossed.first
             elif mapping.columns is not None and number == len(phase.threads) - 1:
                 columns = Several(loop, thread, mapping.columns)
-                guards.append(ir.binary("<", columns.first, loop.extent))
+                first = columns.first
             else:
                 place = thread if thread.type is loop.type else ir.Cast(loop.type, thread)
                 declarations.append(ir.Declare(loop.var, loop.type, place))
-                guards.append(ir.binary("<", ir.Var(loop.var, loop.type), loop.extent))
-        guards = guards if self.uneven else []
+            if self.uneven(loop, number):
+                guards.append(ir.binary("<", first, loop.extent))
         body = self._phase_body(phase)
         if columns is not None:
             arrays = {array.name for array in self.plan.program.arrays}
