@@ -15,16 +15,13 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.analysis.delinearization import coordinates
+from metafork.algebra.polynomial import ONE
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
-from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.private_windows import digits_of
 from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.memory.thread_arrays import thread_arrays
-from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
+from metafork.analysis.memory.tile_layout import declare_masks
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
@@ -40,14 +37,11 @@ from metafork.lowering.copies.copy import (
     Site,
     as_int,
     builtin,
-    kept_column,
-    linear_offset,
-    offset_inside,
-    window_offset,
 )
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.meeting import NOTHING, Touched
+from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
@@ -76,28 +70,23 @@ class PathLowering(Rewriter):
     threads: ThreadMemory
     taken: set[str]
     touched: Touched = NOTHING
-    _references: dict[int, Reference] = field(init=False)
-    _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
-    _own: dict[int, PrivateCode] = field(init=False)
-    _fields: dict[int, StructureCode] = field(init=False)
     _phases: int = 0
     _at_block: bool = True
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
     _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
+    _places: Places = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
     _left_out: frozenset[int] = field(init=False)
     _digits: list[LoopRange] = field(init=False)
-    _tables: frozenset[str] = field(init=False)
-    _buffers: dict[int, ir.Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._references = {ref.number: ref for ref in self.plan.references}
-        self._held = {ref.number: (held, ref) for held in self.plan.windows for ref in held.window.references}
-        self._own = {ref.number: code for code in self.private for ref in code.window.references}
-        self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
+        self._places = Places(
+            self.plan, self.site.extent_code, self.names, self.block_arrays,
+            self.private, self.structures, self.threads, self._symbols,
+        )  # fmt: skip
         self._unrolled = thread_arrays(self.plan.program).unrolled
         self._left_out = left_out(self.plan, self.site.prover)
         self._digits = [
@@ -107,7 +96,6 @@ class PathLowering(Rewriter):
             if code.window.of_block
             for digit in digits_of(ref, code.window.factors)
         ]
-        self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
     def _masks(self) -> list[ir.Stmt]:
         """Declare the masks of the layouts that turn rows."""
@@ -179,7 +167,7 @@ class PathLowering(Rewriter):
         """Return what code touches that other threads may touch, copies of windows in it included."""
         windows = {held.window.array.name for held in self.plan.windows}
         own = {code.window.array.name for code in self.private if code.window.of_block}
-        return Touched.of(body, windows).without(own | private_arrays(body) | self._tables)
+        return Touched.of(body, windows).without(own | private_arrays(body) | self._places.tables)
 
     @staticmethod
     def _moved(here: Iterable[tuple[HeldWindow, str]]) -> Touched:
@@ -303,7 +291,7 @@ class PathLowering(Rewriter):
         for held in ahead:
             place = ir.Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
             places.append(ir.Declare(place.name, INT, self._begin(held, staged.buffer)))
-            self._buffers[id(held)] = place
+            self._places.buffers[id(held)] = place
         self.touched = NOTHING
         body = [ir.Barrier(awaits=True), staged.ahead(second), *places, *self._with_copies(loop.body)]
         return [*staged.before(first), staged.around(body)]
@@ -480,62 +468,18 @@ class PathLowering(Rewriter):
         number, element = self.elements - 1, self._met
         assert element is not None
         result: list[ir.Stmt] = [replace(stmt, target=target, value=value)]
-        if number in self._held and self._held[number][0].store is Store.THROUGH:
+        held, own = self._places.held.get(number), self._places.own.get(number)
+        if held is not None and held[0].store is Store.THROUGH:
             assert isinstance(target, ir.Element)
-            result.append(ir.Assign(self._global(element), "", target))
-        if number in self._own:
-            result += self._own[number].mark()
+            result.append(ir.Assign(self._places.unmoved(element), "", target))
+        if own is not None:
+            result += own.mark()
         return result
 
     def element(self, node: ir.Element, number: int) -> ir.Element | ir.Var:
         """Lower an access; its indices are lowered already."""
         self._met = node
-        if node.array in self._tables:
-            return self._global(node)
-        if node.array in self.threads:
-            return self.threads.element(node, node.indices)
-        reference = self._references[number]
-        own = self._own.get(number)
-        if own is not None:
-            return own.access(reference, self._symbols)
-        code = self._fields.get(number)
-        if code is not None:
-            return code.access(reference, self._symbols)
-        if number not in self._held:
-            return self._global(node)
-        held, reference = self._held[number]
-        window = held.window
-        symbols = self._symbols
-        for axis, range_ in reference.distances:
-            value = node.indices[axis]
-            sides = (value if promoted(value.type) is INT else ir.Cast(LONG, value)), code_of(range_.low, symbols)
-            symbols = {**symbols, range_.var: ir.binary("-", *(sides if range_.step == ONE else reversed(sides)))}
-        offsets: list[ir.Expr] = []
-        for index, low, stride in zip(coordinates(reference, window.factors), window.lows, window.strides, strict=True):
-            offset = (index - low).divide_exactly(Polynomial.constant(stride))
-            assert offset is not None
-            offsets.append(code_of(offset, symbols))
-        if window.kept is not None:
-            x, serial = digits(window, reference)
-            offsets[-1] = kept_column(window.kept, symbols[x.var], symbols[serial.var], symbols)
-        place = window_offset(window, tuple(offsets), symbols)
-        if id(held) in self._buffers:
-            place = ir.binary("+", self._buffers[id(held)], place)
-        return ir.Element(self.names[id(held)], (place,), node.type)
-
-    def _global(self, element: ir.Element) -> ir.Element:
-        indices = element.indices
-        extents = self.site.extent_code[element.array]
-        name = self.block_arrays.get(element.array, element.array)
-        layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
-        if layout == ROW_BY_ROW:
-            return ir.Element(name, (offset_inside(indices, extents),), element.type)
-        if len(indices) == 1:
-            place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
-            return ir.Element(name, (place,), element.type)
-        row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
-        offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
-        return ir.Element(name, (offset,), element.type)
+        return self._places.element(node, number)
 
 
 def _reads_memory(expr: ir.Expr) -> bool:
