@@ -17,11 +17,14 @@ step() {
 }
 
 # Tables 1 to 3 of the comprehensive-optimization paper, at its sizes.
-step paper 200 "$python" bench/paper.py --device --write
+step paper 150 "$python" bench/paper.py --device --write
+# PTXASW's Figures 2 and 3, and Swizzle Inventor's 10 to 13.
+step shuffle 60 "$python" bench/shuffle.py --device
+step moves 60 "$python" bench/moves.py --device
 # Our kernels beside an expert's.
-step times 160 "$python" bench/times.py matmul transp copy --write
+step times 120 "$python" bench/times.py matmul transp copy --write
 # The leaves of examples on the device, with their results.
-step verify 100 metafork verify examples/smooth.mf examples/reverse.mf examples/jacobi1d.mf --device
-for name in paper_device times; do
+step verify 90 metafork verify examples/smooth.mf examples/reverse.mf examples/jacobi1d.mf --device
+for name in paper_device times shuffle_device moves_device; do
     if [ -f "bench/results/$name.json" ]; then cp "bench/results/$name.json" "$folder/"; fi
 done

@@ -2,6 +2,7 @@
 
     python bench/shuffle.py            print the figures
     python bench/shuffle.py --write    and write bench/results/shuffle.json and shuffle.svg
+    python bench/shuffle.py --device   times of each kernel's versions on a GPU instead (shuffle_times.py)
 
 Wall-clock seconds and peak resident memory of a fresh process for each kernel; the growth is measured in one process,
 best of three, in processor seconds.  Register counts and SASS sizes come from ptxas, where there is one.
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from shuffle_times import Driver, timed
 
 from metafork.ptx.shuffles.shuffle import Options, shuffle_text
 from metafork.ptx.shuffles.synthesis import Variant
@@ -166,7 +169,11 @@ def drawing(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/shuffle.json and shuffle.svg")
+    parser.add_argument("--device", action="store_true", help="time the versions on a GPU instead")
     arguments = parser.parse_args()
+    if arguments.device:
+        timed(Driver())
+        return
     figures = {
         "format": "metafork-bench-shuffle", "version": 1,
         "machine": {

@@ -30,6 +30,16 @@ class Case:
     def text(self):
         return (DATA / f"{self.name}.ptx").read_text()
 
+    def grid(self, shape, block):
+        """Return the blocks of a launch."""
+        nx, ny, nz = (*shape, 1)[:3]
+        if self.name == "matvec":
+            return (-(-ny // block[0]), 1, 1)
+        if self.dimensions == 2:
+            return (-(-nx // block[0]), -(-ny // block[1]), 1)
+        margin = {"gradient": 2, "divergence": 2, "tricubic": 3, "tricubic2": 3}.get(self.name, 0)
+        return (-(-nx // block[0]), ny - margin, 1 if self.name == "matmul" else nz - margin)
+
 
 CASES = (
     Case("vecadd", 0, 2, None, (), 3, 3),
@@ -54,16 +64,14 @@ def launch(case, text, shape, block, seed=1):
     memory = GlobalMemory()
     arrays = [memory.upload(random.standard_normal(size).astype(np.float32)) for _ in range(case.arrays)]
     sizes = (nx, ny, nz)[: case.dimensions]
-    rows = (ny, nz)
-    if case.name == "matvec":
-        grid = (-(-ny // block[0]), 1, 1)
-    elif case.dimensions == 2:
-        grid = (-(-nx // block[0]), -(-ny // block[1]), 1)
-    else:
-        margin = {"gradient": 2, "divergence": 2, "tricubic": 3, "tricubic2": 3}.get(case.name, 0)
-        grid = (-(-nx // block[0]), rows[0] - margin, 1 if case.name == "matmul" else rows[1] - margin)
     module = parse(text)
     done = run_kernel(
-        module, case.entry or case.name, grid, block, [*sizes, *case.scalars, *arrays], memory=memory, limit=100_000
+        module,
+        case.entry or case.name,
+        case.grid(shape, block),
+        block,
+        [*sizes, *case.scalars, *arrays],
+        memory=memory,
+        limit=100_000,
     )
     return memory, arrays, done
