@@ -25,7 +25,9 @@ from metafork.comprehensive.emit.host.members import (
     member_declarations,
 )
 from metafork.comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.verification.unordered_sums import CLOSE, TERMS, followed, telling
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import unordered_sums
 from metafork.ir.program import Array, Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression, variables
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
@@ -83,8 +85,9 @@ def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -
 
 def _serial(schedule: Schedule) -> str | None:
     """Return the program of a schedule as C where its text is not what it computes."""
-    same = not schedule.contracted and schedule.stated_order is None
-    return None if same else serial_text(schedule.program, schedule.program.body)
+    sums = unordered_sums(schedule.program.body)
+    same = not schedule.contracted and schedule.stated_order is None and not sums
+    return None if same else serial_text(schedule.program, telling(schedule.program))
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
@@ -100,8 +103,8 @@ def telling_reference_text(unit: TranslationUnit) -> str:
         own = _serial(schedule)
         return once + (unit.source.text[schedule.span.start : schedule.span.end] if own is None else own)
 
-    telling = dict(replaced(unit, told))
-    return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
+    told_at = dict(replaced(unit, told))
+    return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, told_at))
 
 
 def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str:
@@ -122,6 +125,7 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
 def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) -> str:
     """Return a file's text, as it may have been edited, as C that stands by itself, its functions under a prefix."""
     own = f"#define {OWN_HEADERS}\n" if shadows_a_header(unit) else ""
+    own += TERMS if any(unordered_sums(one.program.body) for one in unit.schedules) else ""
     renaming = own + "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
@@ -175,11 +179,13 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         f'extern {flat_returns(function)} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
         for mine, prefix in prefixes
     ]
+    close = ("#if !defined(METAFORK_CLOSE)", f"#define METAFORK_CLOSE {CLOSE}", "#endif")
     lines = [
         "#define _GNU_SOURCE",
         "#include <stdio.h>",
         "#include <stdlib.h>",
         "#include <string.h>",
+        *(close if followed(unit, function) else ()),
         '#include "driver_support.h"',
         "extern void metafork_extent(const void *, long long);",
         *called,
@@ -191,6 +197,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "    char *driver_values = strchr(driver_line, '|');",
         "    if (!driver_values) return 2;",
         "    driver_seed(driver_line);",
+        "    driver_forget_terms();",
         "    *driver_values++ = 0;",
         '    if (*driver_line) setenv("METAFORK_MACHINE", driver_line, 1); else unsetenv("METAFORK_MACHINE");',
         '    fprintf(driver_report, "point %ld\\n", driver_point), fprintf(stderr, "point %ld\\n", driver_point);',

@@ -87,13 +87,65 @@ __attribute__((unused)) static double driver_largest(const char *from, size_t by
   return most;
 }
 
+/* Elements to which terms are added in any order: how many terms, the sizes of what was there and of the terms. */
+typedef struct {
+  const char *place;
+  double next, sizes;
+  long long terms;
+} driver_sum;
+static driver_sum *driver_sums;
+static size_t driver_sums_room, driver_sums_used;
+
+__attribute__((unused)) static void driver_forget_terms(void) {
+  free(driver_sums);
+  driver_sums = NULL;
+  driver_sums_room = driver_sums_used = 0;
+}
+
+/* Where an element is noted, or would be. */
+static driver_sum *driver_sum_at(const char *place) {
+  size_t at = (size_t)((uintptr_t)place * 0x9e3779b97f4a7c15ull >> 20) & (driver_sums_room - 1);
+  while (driver_sums[at].place && driver_sums[at].place != place) at = (at + 1) & (driver_sums_room - 1);
+  return driver_sums + at;
+}
+
+static double driver_size(double value) { return value < 0 ? -value : value; }
+
+/* The reference adds a term to an element.  One that holds something else than the last sum begins anew. */
+void driver_term(const void *place, double old, double term, int size) {
+  if (2 * driver_sums_used >= driver_sums_room) {
+    driver_sum *const before = driver_sums;
+    const size_t room = driver_sums_room;
+    driver_sums_room = room ? 2 * room : 1024;
+    driver_sums = calloc(driver_sums_room, sizeof *driver_sums);
+    if (!driver_sums) exit(3);
+    for (size_t i = 0; i < room; i++)
+      if (before[i].place) *driver_sum_at(before[i].place) = before[i];
+    free(before);
+  }
+  driver_sum *const sum = driver_sum_at(place);
+  driver_sums_used += !sum->place;
+  if (!sum->place || sum->next != old) *sum = (driver_sum){place, old, driver_size(old), 0};
+  sum->next = size == sizeof(float) ? (float)(old + term) : old + term;
+  sum->sizes += driver_size(term);
+  sum->terms++;
+}
+
+/* By how much two sums of the terms of an element differ at most, (2 N + 1) u / (1 - N u) times their sizes; 0 for others. */
+__attribute__((unused)) static double driver_bound(const char *place, size_t size) {
+  const driver_sum *const sum = driver_sums_room ? driver_sum_at(place) : NULL;
+  if (!sum || !sum->place) return 0;
+  const double unit = size == sizeof(float) ? 0x1p-24 : 0x1p-53, terms = (double)sum->terms;
+  return terms * unit < 0.5 ? (2 * terms + 1) * unit / (1 - terms * unit) * sum->sizes : 1e300;
+}
+
 /* C says of a NaN neither its sign nor its other bits: compilers choose them. */
 __attribute__((unused)) static bool driver_same(const char *ours, const char *theirs, size_t size, bool floating, double most) {
   if (!memcmp(ours, theirs, size)) return true;
   if (!floating) return false;
   const double one = driver_value(ours, size), other = driver_value(theirs, size), apart = one - other;
   if (one != one || other != other) return one != one && other != other;
-  return (METAFORK_CLOSE) > 0 && (apart < 0 ? -apart : apart) <= (METAFORK_CLOSE)*most;
+  return ((METAFORK_CLOSE) > 0 && driver_size(apart) <= (METAFORK_CLOSE)*most) || driver_size(apart) <= driver_bound(theirs, size);
 }
 
 /* Elements of so many bytes, which are the same by driver_same; some of them stand before the one whose number is 0. */

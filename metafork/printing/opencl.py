@@ -243,7 +243,7 @@ def _barrier(kernel: Kernel) -> str:
 
 def _native(stmt: ir.Assign) -> bool:
     """Say whether OpenCL has a function for an update."""
-    return stmt.op in _ATOMICS and stmt.target.type.size >= 4
+    return stmt.op in _ATOMICS and stmt.target.type.size >= 4 and stmt.target.type.integer
 
 
 def _helper(stmt: ir.Assign, memories: Mapping[str, Memory]) -> str:
@@ -268,6 +268,8 @@ def _exchange(name: str, stmt: ir.Assign, memories: Mapping[str, Memory], spelli
     word, exchange = ("ulong", "atom_cmpxchg") if type_.size == 8 else ("uint", "atomic_cmpxchg")
     if stmt.op in ("min", "max"):
         update = f"value {'<' if stmt.op == 'min' else '>'} old ? value : old"
+    elif type_.floating:
+        update = f"old {stmt.op} value"
     else:
         # In a type without a sign, where everything wraps around.
         update = f"({element})(({word})old {stmt.op} ({word})value)"
@@ -283,12 +285,15 @@ def _exchange(name: str, stmt: ir.Assign, memories: Mapping[str, Memory], spelli
         ]
         shift, mask = " >> shift", "(expected & ~mask) | "
     new = f"({word})next" if not mask else f"{mask}(((uint)next << shift) & mask)"
+    old = f"({element})({'expected' + shift})"
+    if type_.floating:
+        new, old = f"as_{word}(next)", f"as_{element}(expected)"
     return [
         *lines,
         f"  {word} seen = *at, expected;",
         "  do {",
         "    expected = seen;",
-        f"    const {element} old = ({element})({'expected' + shift});",
+        f"    const {element} old = {old};",
         f"    const {element} next = {update};",
         f"    seen = {exchange}(at, expected, {new});",
         "  } while (seen != expected);",

@@ -1,8 +1,9 @@
-"""Floating-point reductions through the back ends that a C compiler alone builds, against the stated order."""
+"""Floating-point sums, in the stated order and in any, through the back ends that a C compiler alone builds."""
 
 import pytest
 
 from metafork.comprehensive.emit.targets.opencl import TARGET as OPENCL
+from tests.comprehensive.constructs import scattering
 from tests.comprehensive.constructs.dot_product import DOT, QUICK
 from tests.comprehensive.emit.targets.programs import PTX, program
 
@@ -18,3 +19,12 @@ def test_other_back_ends(backend, fixture, tmp_path, request):
     assert said == ["same"] * len(points), done.stderr
     assert {name.split("_leaf")[0] for name in one.launched(done)} == {"dot_k0", "dot_k1"}
     assert len(one.launched(done)) == 2 * len(points)
+
+
+@pytest.mark.parametrize(("backend", "fixture"), [(PTX, "driver"), (OPENCL, "opencl")], ids=["ptx", "opencl"])
+def test_terms_in_any_order(backend, fixture, tmp_path, request):
+    """The driver compares with the bound."""
+    one = program(scattering.SCATTER, "scatter.mf", tmp_path, backend, **scattering.QUICK)
+    done, said, _ = one.compare(request.getfixturevalue(fixture), "scatter", scattering.POINTS)
+    assert said == ["same"] * len(scattering.POINTS), done.stderr
+    assert len(one.launched(done)) == len(scattering.POINTS)
