@@ -24,6 +24,8 @@ from metafork.comprehensive.emit.host.members import (
     is_flattened,
     member_declarations,
 )
+from metafork.comprehensive.emit.host.small_floats import converts
+from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
 from metafork.comprehensive.emit.host.stated_order import in_order
 from metafork.comprehensive.verification.unordered_sums import CLOSE, TERMS, followed, telling
 from metafork.ir.arithmetic.types import ScalarType
@@ -86,7 +88,7 @@ def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -
 def _serial(schedule: Schedule) -> str | None:
     """Return the program of a schedule as C where its text is not what it computes."""
     sums = unordered_sums(schedule.program.body)
-    same = not schedule.contracted and schedule.stated_order is None and not sums
+    same = not schedule.contracted and schedule.stated_order is None and not sums and not converts(schedule)
     return None if same else serial_text(schedule.program, telling(schedule.program))
 
 
@@ -125,6 +127,7 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
 def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) -> str:
     """Return a file's text, as it may have been edited, as C that stands by itself, its functions under a prefix."""
     own = f"#define {OWN_HEADERS}\n" if shadows_a_header(unit) else ""
+    own += "".join(f"{line}\n" for line in small_floats(unit))
     own += TERMS if any(unordered_sums(one.program.body) for one in unit.schedules) else ""
     renaming = own + "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
@@ -243,7 +246,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
         lines += [f"    {line}" for line in _without_padding(parameter)]
         before = LENT_BEFORE if parameter.name in lent else 0
-        floating = str(not parameter.slots and not _element(parameter).integer).lower()
+        floating = str(not parameter.slots and not _element(parameter).stored.integer).lower()
         compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}, {before}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
@@ -338,6 +341,8 @@ def _buffers(parameter: FunctionParameter) -> list[str]:
 
 
 def _kind(type_: ScalarType) -> str:
+    if type_.small:
+        return type_.spelling
     return "float" if type_ is ScalarType.FLOAT else "double" if type_.floating else "integer"
 
 

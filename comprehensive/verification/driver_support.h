@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "metafork/small_floats.h"
+
 static unsigned long long driver_state = 1;
 
 /* What fills the arrays of a point depends on the point alone, not on what ran before. */
@@ -56,6 +58,17 @@ __attribute__((unused)) static void driver_fill_float(void *to, size_t bytes, in
 __attribute__((unused)) static void driver_fill_double(void *to, size_t bytes, int size) {
   double *element = to;
   for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = ((int)(driver_number() % 2000001) - 1000000) / 999983.0;
+}
+
+/* The bits of multiples of 1/8 between -31 and 31. */
+__attribute__((unused)) static void driver_fill_half(void *to, size_t bytes, int size) {
+  unsigned short *element = to;
+  for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = metafork_to_half((float)((int)(driver_number() % 497) - 248) / 8);
+}
+
+__attribute__((unused)) static void driver_fill_bfloat16(void *to, size_t bytes, int size) {
+  unsigned short *element = to;
+  for (size_t i = 0; i < bytes / (size_t)size; i++) element[i] = metafork_to_bfloat16((float)((int)(driver_number() % 497) - 248) / 8);
 }
 
 /* Small non-negative numbers, whatever the width (little endian). */

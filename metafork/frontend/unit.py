@@ -121,6 +121,7 @@ class UnitParser:
         self._callees = Callees()
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
+        self._small_floats: tuple[str, ...] = ()
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -144,6 +145,7 @@ class UnitParser:
             tuple(str(path) for path in self._headers.found),
             tuple(self._callers),
             self._assumptions,
+            small_floats=self._small_floats,
         )
 
     def _parse(self) -> None:
@@ -178,6 +180,7 @@ class UnitParser:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         scope = FileScope(preprocessed, self._grammar)
+        self._small_floats = scope.small_floats
         if stray and not functions:
             checks.directives(whole)
             for included in preprocessed.included:

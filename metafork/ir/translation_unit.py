@@ -232,7 +232,8 @@ class TranslationUnit(Struct, frozen=True):
     of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
     schedules: where their ``accesses`` are known, arrays may stay on the device while they run.  ``assumptions`` are
     about macros that a compiler's command line might define.  ``warnings`` are about pointers
-    of which nobody knows how many elements they lead to.
+    of which nobody knows how many elements they lead to.  ``small_floats`` are names of floating types of 16 bits that
+    the text uses and does not declare.
     """
 
     source: Source
@@ -244,6 +245,7 @@ class TranslationUnit(Struct, frozen=True):
     callers: tuple[Function, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    small_floats: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[Schedule, ...], ...]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct, field
 
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.math_functions import OF_SMALL, SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space
 from metafork.ir.rewriting import map_body, map_expression
@@ -56,6 +56,7 @@ _FUNCTIONS = {
     "__double_as_longlong": "as_long",
     "__longlong_as_double": "as_double",
     **{name: f"metafork_{name}" for name in ("fdim", "fmax", "fmin")},
+    **{name: name for name in OF_SMALL},
 }
 """Functions of ``math.h`` that OpenCL computes exactly, by the C name for ``double``.
 
@@ -147,6 +148,8 @@ def _refuse(kernel: Kernel) -> None:
 
 def _plain_name(call: ir.Call) -> str:
     """Return the name of a function of ``math.h`` without the mark of ``float``."""
+    if call.name in OF_SMALL:
+        return call.name
     return call.name.removesuffix("f") if SIGNATURES[call.name].result is FLOAT else call.name
 
 
@@ -177,7 +180,8 @@ def _in_opencl(expr: ir.Expr) -> ir.Expr:
 
 def _function(call: ir.Call) -> str:
     name = _FUNCTIONS[_plain_name(call)]
-    return f"{name}f" if name.startswith("metafork_f") and call.type is FLOAT else name
+    own = name.startswith("metafork_f") and call.name not in OF_SMALL
+    return f"{name}f" if own and call.type is FLOAT else name
 
 
 def _arguments(kernel: Kernel, spelling: Spelling, shared: bool) -> tuple[list[str], list[str]]:

@@ -18,6 +18,7 @@ from metafork.frontend.nests.own_variables import with_own_variables
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
+from metafork.frontend.schedules.small_floats import with_stored_bits
 from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.schedules.values.derived import Definition, HostValues
@@ -361,7 +362,7 @@ class ProgramBuilder:
         built = [view for array in built for view in views.of_host(array)]
         body = views.body(nest.body)
         placed = self._constants.place(accessed(built, body), visible, self._host.typedefs, body, clause or ())
-        return ir.Program(
+        program = ir.Program(
             name=name,
             function=function,
             parameters=parameters,
@@ -381,6 +382,7 @@ class ProgramBuilder:
             blocked=self._blocked,
             span=self._site.statement.span,
         )
+        return with_stored_bits(program)
 
     def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
         """Return the parameters that integer scalars come from, and the derived scalars on the way."""

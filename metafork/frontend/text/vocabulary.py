@@ -28,6 +28,12 @@ HEADER_TYPES: dict[str, T] = {
 }
 """Typedef names of the standard headers that are scalars of the language."""
 
+SMALL_FLOATS = {
+    **dict.fromkeys(("_Float16", "__fp16", "__half", "half"), T.HALF),
+    **dict.fromkeys(("__bf16", "__nv_bfloat16", "nv_bfloat16", "bfloat16"), T.BFLOAT16),
+}
+"""Names of floating types of 16 bits, of compilers and of CUDA, in files that have no other use for them."""
+
 OTHER_TYPES = frozenset(
     {"FILE", "time_t", "clock_t", "va_list", "fpos_t", "wchar_t", "off_t", "pid_t", "clockid_t", "div_t", "ldiv_t"}
 )

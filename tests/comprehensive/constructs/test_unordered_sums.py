@@ -5,6 +5,7 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
+from metafork.comprehensive.emit import runtime_include_dir
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.verification import Options, plain_code, verify
 from metafork.comprehensive.verification.driver import SUPPORT_DIRECTORY
@@ -133,7 +134,17 @@ int main(void) {
 
 def test_the_bound_is_that_of_the_terms(tmp_path):
     (tmp_path / "bound.c").write_text(BOUND)
-    succeed(["gcc", "-w", f"-I{SUPPORT_DIRECTORY}", tmp_path / "bound.c", "-o", tmp_path / "bound"])
+    succeed(
+        [
+            "gcc",
+            "-w",
+            f"-I{SUPPORT_DIRECTORY}",
+            f"-I{runtime_include_dir()}",
+            tmp_path / "bound.c",
+            "-o",
+            tmp_path / "bound",
+        ]
+    )
     assert subprocess.run([tmp_path / "bound"], check=False).returncode == 0
 
 

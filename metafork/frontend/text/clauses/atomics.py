@@ -45,6 +45,10 @@ def atomic(assignment: ir.Stmt, own: bool, reassociate: bool, span: Span, report
     if own:
         message = f"`{target.array}` is an array of the thread"
         raise reporter.refuse("MF0224", span, message, way_out="remove `meta_atomic`: other threads do not see it.")
+    if target.type.small:
+        message = f"the elements of `{target.array}` have type `{target.type.spelling}`"
+        reason = "devices add to numbers of 4 and 8 bytes."
+        raise reporter.refuse("MF0224", span, message, reason=reason, way_out="add up in an array of `float`.")
     if target.type.floating and not reassociate:
         raise reporter.refuse(
             "MF0224",

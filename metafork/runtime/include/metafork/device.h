@@ -17,6 +17,7 @@
  *                                                           a thread's array are then registers
  *   METAFORK_UNROLLED_BY(4) for (...)                       a loop of which four iterations are to stand in one
  *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
+ *   metafork_from_half(x[i]), metafork_to_half(v)           a number of 16 bits as a float, and back (metafork/small_floats.h)
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: of METAFORK_OFFSET_TYPE, int or long long
  *   METAFORK_ALIGNED()                                      whether all arrays begin at multiples of 16 bytes
  *   metafork_load(&a[i], x, y);                             x = a[i], y = a[i + 1]: 2 or 4 elements, aligned for all of them
@@ -82,6 +83,8 @@ METAFORK_BITS(__double_as_longlong, long long, double)
 METAFORK_BITS(__longlong_as_double, double, long long)
 #undef METAFORK_BITS
 #endif
+
+#include "metafork/small_floats.h"
 
 #if defined(__CUDACC_RTC__)
 /* NVRTC has the functions of math.h without headers; constants are those that nvcc takes from the host's. */
