@@ -126,9 +126,7 @@ class Result:
 
         ``compiled`` is what is to be said of the code of kernels, by their names.
         """
-        promises = [schedule.promises for schedule in self.unit.schedules]
-        orders = [schedule.stated_order for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises, orders, compiled)
+        return report.markdown(self.document, self.schedules, self.unit.schedules, compiled)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook: an image in HTML.

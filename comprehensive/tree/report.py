@@ -21,28 +21,29 @@ from metafork.comprehensive.tree.schedule_tree import (
     Tree,
 )
 from metafork.ir.atomic_updates import unordered_sums
-from metafork.ir.translation_unit import Promise, StatedOrder
+from metafork.ir.messages.source import Span
+from metafork.ir.translation_unit import Promise, Schedule, StatedOrder
 
 
 def markdown(
     document: TreeDocument,
     trees: Sequence[ScheduleTree],
-    promises: Sequence[Sequence[Promise]] = (),
-    orders: Sequence[StatedOrder | None] = (),
+    sources: Sequence[Schedule],
     compiled: Mapping[str, str] | None = None,
 ) -> str:
     """Return the report of a file.
 
-    ``promises`` and ``orders`` are those of each schedule, ``compiled`` what is to be said of the code of kernels, by
-    their names.
+    ``sources`` are the schedules of the file; ``compiled`` is what is to be said of the code of kernels, by their
+    names.
     """
     lines = [f"# {document.source}", ""]
     if not document.schedules:
         lines += ["There is no `meta_schedule` in this file.", ""]
-    for number, (schedule, tree) in enumerate(zip(document.schedules, trees, strict=True)):
+    for schedule, tree, source in zip(document.schedules, trees, sources, strict=True):
         lines += _in_short(schedule, tree)
-        lines += _promised(promises[number] if promises else ())
-        lines += _ordered(orders[number] if orders else None)
+        lines += _promised(source.promises)
+        lines += _left_out(source.left_out)
+        lines += _ordered(source.stated_order)
         lines += _unordered(sorted(unordered_sums(tree.program.body)))
     for schedule, tree in zip(document.schedules, trees, strict=True):
         lines += _schedule(schedule, tree, compiled or {})
@@ -64,6 +65,15 @@ def _promised(promises: Sequence[Promise]) -> list[str]:
         given = f"(promised in line {one.pragma.line})"
         lines.append(f"- line {one.span.line}: accesses to `{one.array}` meet no other iteration's {given}")
     return ["Taken on trust, by `#pragma metafork disjoint`:", "", *lines, ""]
+
+
+def _left_out(assertions: Sequence[Span]) -> list[str]:
+    """List assertions that kernels do not have."""
+    if not assertions:
+        return []
+    lines = ", ".join(dict.fromkeys(str(span.line) for span in assertions))
+    why = "it is not about parameters alone, or stands under a condition"
+    return [f"Kernels leave out what is asserted in line {lines}: {why}. The serial code keeps it.", ""]
 
 
 def _ordered(order: StatedOrder | None) -> list[str]:

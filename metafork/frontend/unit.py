@@ -535,7 +535,7 @@ class UnitParser:
             pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
             asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
             given = directives and (directives.rest, directives.span)
-            first = replace(first, static_words=words, asked=asked, directives=given)
+            first = replace(first, static_words=words, asked=asked, directives=given, left_out=tuple(builder.left_out))
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

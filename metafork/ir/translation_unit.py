@@ -194,7 +194,7 @@ class Schedule(Struct, frozen=True):
     macro, which is used at ``span``.  ``static_words`` are the ``meta_static`` in front of it, which are no C.
     ``asked`` are integers that say of pointers of the function whether they are not null when the schedule runs.
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
-    they are applied, ``written`` is the program before.
+    they are applied, ``written`` is the program before.  ``left_out`` are assertions in it that kernels do not have.
     """
 
     number: int
@@ -212,6 +212,7 @@ class Schedule(Struct, frozen=True):
     asked: tuple[tuple[str, str], ...] = ()
     directives: tuple[str, Span] | None = None
     written: Program | None = None
+    left_out: tuple[Span, ...] = ()
 
 
 class Assumption(Struct, frozen=True):

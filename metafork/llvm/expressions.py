@@ -276,16 +276,19 @@ class ExpressionLowering:
             case "metafork_from_half":
                 return build.cast("fpext", build.cast("bitcast", value, "half"), FLOAT)
             case "metafork_to_half":
-                return build.cast("bitcast", build.cast("fptrunc", value, "half"), "i16")
+                near = build.cast("bitcast", build.cast("fptrunc", value, "half"), "i16")
+                return near if self.target.triple.startswith("nvptx") else self._unless_nan(value, near)
             case "metafork_from_bfloat16":
                 wide = build.binary("shl", build.cast("zext", value, I32), constant(I32, 16))
                 return build.cast("bitcast", wide, FLOAT)
         bits = build.cast("bitcast", value, I32)
         odd = build.binary("and", build.binary("lshr", bits, constant(I32, 16)), constant(I32, 1))
         rounded = build.binary("add", build.binary("add", bits, odd), constant(I32, 0x7FFF))
-        near = build.cast("trunc", build.binary("lshr", rounded, constant(I32, 16)), "i16")
-        none = build.compare("fcmp uno", value, value)
-        return build.select(none, constant("i16", 0x7FFF), near)
+        return self._unless_nan(value, build.cast("trunc", build.binary("lshr", rounded, constant(I32, 16)), "i16"))
+
+    def _unless_nan(self, value: Value, near: Value) -> Value:
+        """Return the bits of a small floating-point number, of a NaN those that NVIDIA's conversions give."""
+        return self.function.select(self.function.compare("fcmp uno", value, value), constant("i16", 0x7FFF), near)
 
     def _quotient(self, expr: ir.Call) -> Typed:
         """Divide the place of a thread: exactly, or by an approximation that is as good, which nvcc is given."""
