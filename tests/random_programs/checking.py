@@ -57,8 +57,8 @@ def check_text(
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
     kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays; those of the
     kind ``everyday`` have dead scalars, empty loops, structures in each other, unsigned numbers and pragmas in between;
-    those of the kind ``forms`` have pointers that walk, ``switch``, arrays in front and what else people write; those of
-    the kind ``small`` have 16-bit floating-point numbers in memory, and sums in any order.
+    those of the kind ``forms`` have pointers that walk, ``switch``, arrays in front and what else people write; those
+    of the kind ``small`` have 16-bit floating-point numbers in memory, and sums in any order.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK
