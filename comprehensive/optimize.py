@@ -25,6 +25,7 @@ from metafork.comprehensive.case_discussion.order import ByCost
 from metafork.comprehensive.case_discussion.quintuple import Case, Outcome, Proposal
 from metafork.comprehensive.case_discussion.trace import trace
 from metafork.comprehensive.case_discussion.typical_values import typical_values
+from metafork.comprehensive.coalescing import loads_by_lines
 from metafork.comprehensive.explanation import explained
 from metafork.comprehensive.options import (
     ALL_MACHINES,
@@ -297,6 +298,9 @@ def discuss(
     except OutOfTimeError:
         outcome = structs.replace(outcome, complete=False)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
+    if tree.leaves:
+        strided = loads_by_lines(tree.leaves[0].variants[0].version.program, analyses)
+        tree = replace(tree, remarks=(*strided, *tree.remarks))
     typical = static == "auto" and not listed
     if not typical and not listed:
         return tree
