@@ -60,6 +60,7 @@ bench: $(VENV)/.installed-test
 papers: $(VENV)/.installed-test
 	$(BIN)/python bench/paper.py --write
 	$(BIN)/python bench/gpucc.py --small
+	$(BIN)/python bench/executed.py --suites --write
 	$(BIN)/python bench/shuffle.py --write
 	$(BIN)/python bench/swizzle.py --write
 	$(BIN)/python bench/swizzle.py --transposes 12

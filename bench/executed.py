@@ -2,6 +2,7 @@
 
     python bench/executed.py                 all programs of speed_cases.py at their first shape (some twenty minutes)
     python bench/executed.py matmul --write  only some; --write puts them into results/executed.json and gpucc.md
+    python bench/executed.py --suites        programs in the shape of gpucc's suites: Rodinia, SHOC, Tensor
 
 A program is optimized once.  Its leaves are then compiled twice for sm_80, both times without contraction: by nvcc
 from their CUDA text, and by LLVM from their IR to PTX that ptxas assembles.  Both run on the rig from the program's
@@ -20,6 +21,7 @@ from instructions import PLAIN, Bench, figures, serial
 from rig import missing_tools
 from rig.tools import WORK
 from speed_cases import CASES
+from suite_programs import PROGRAMS
 
 from metafork.comprehensive.emit import write_outputs
 from metafork.comprehensive.emit.targets.cuda import Cuda
@@ -28,9 +30,29 @@ from metafork.comprehensive.emit.targets.target import NoCodeError
 from metafork.comprehensive.optimize import optimize
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "bench" / "results" / "executed.json"
 PAGE = ROOT / "bench" / "gpucc.md"
-MARKS = "<!-- executed -->\n", "<!-- end of executed -->\n"
+
+
+class Set:
+    """Programs, where their figures are kept, and the marks around their table."""
+
+    def __init__(self, name, programs):
+        self.programs, self.results = programs, ROOT / "bench" / "results" / f"{name}.json"
+        self.marks = f"<!-- {name} -->\n", f"<!-- end of {name} -->\n"
+
+    def known(self):
+        """The figures so far, by name."""
+        rows = json.loads(self.results.read_text())["programs"] if self.results.exists() else []
+        return {row["name"]: row for row in rows}
+
+    def save(self, known):
+        """Write the figures of all programs, and their table into the page."""
+        rows = [known[one.name] for one in self.programs if one.name in known]
+        document = {"format": "metafork-bench-executed", "version": 1, "architecture": "sm_80", "programs": rows}
+        self.results.write_text(json.dumps(document, indent=1) + "\n")
+        first, last = self.marks
+        before, rest = PAGE.read_text().split(first)
+        PAGE.write_text(before + first + table(rows) + last + rest.split(last)[1])
 
 
 class Llvm(Cuda, frozen=True):
@@ -88,30 +110,24 @@ def table(rows):
     return "\n".join([HEAD, *map(line, rows), "", f"Geometric mean of {len(rows)}: {mean:.3f}."]) + "\n"
 
 
-def save(rows):
-    """Write the figures of all programs, and their table into the page."""
-    document = {"format": "metafork-bench-executed", "version": 1, "architecture": "sm_80", "programs": rows}
-    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
-    before, rest = PAGE.read_text().split(MARKS[0])
-    PAGE.write_text(before + MARKS[0] + table(rows) + MARKS[1] + rest.split(MARKS[1])[1])
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", help="parts of names; all programs where there are none")
     parser.add_argument("--table", action="store_true", help="only write the table of gpucc.md from the figures")
     parser.add_argument("--write", action="store_true", help="write figures; other programs keep theirs")
+    parser.add_argument("--suites", action="store_true", help="the programs of suite_programs.py instead")
     arguments = parser.parse_args()
+    programs = Set("suites", PROGRAMS) if arguments.suites else Set("executed", CASES)
+    known = programs.known()
     if arguments.table:
-        save(json.loads(RESULTS.read_text())["programs"])
+        programs.save(known)
         return
     missing = missing_tools()
     if missing:
         sys.exit(f"bench/executed.py needs {', '.join(missing)}")
     bench, failed = Bench(), []
-    known = {row["name"]: row for row in json.loads(RESULTS.read_text())["programs"]} if RESULTS.exists() else {}
     print(HEAD)
-    for case in CASES:
+    for case in programs.programs:
         if arguments.programs and not any(part in case.name for part in arguments.programs):
             continue
         start = time.perf_counter()
@@ -124,7 +140,7 @@ def main():
         print(line(row), f" {time.perf_counter() - start:.0f} s", flush=True)
         known[case.name] = row
         if arguments.write:
-            save([known[case.name] for case in CASES if case.name in known])
+            programs.save(known)
     if known:
         print(table(list(known.values())).rpartition("\n\n")[2])
     if failed:

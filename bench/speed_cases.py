@@ -48,21 +48,21 @@ def _shapes(names, *rows):
     return tuple(dict(zip(names.split(), row, strict=True)) for row in rows)
 
 
-def _extents(text, sizes):
+def extents(text, sizes):
     """The extents of an array, written as expressions in the sizes with a space between them."""
     return tuple(int(eval(one, {}, sizes)) for one in text.split())
 
 
 def _floats(**shapes):
     return lambda random, sizes: {
-        name: random.random(_extents(text, sizes), np.float32) for name, text in shapes.items()
+        name: random.random(extents(text, sizes), np.float32) for name, text in shapes.items()
     }
 
 
 def _integers(**shapes):
     most = 2**30 // 3
     return lambda random, sizes: {
-        name: random.integers(-most, most, _extents(text, sizes), np.int32) for name, text in shapes.items()
+        name: random.integers(-most, most, extents(text, sizes), np.int32) for name, text in shapes.items()
     }
 
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from metafork.evaluators.registers.code import PtxBlock, PtxInstruction
 from metafork.ptx.text import graph
-from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.operands import integer_literal
 from metafork.ptx.text.syntax import Immediate, Name, Operand
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {

@@ -6,8 +6,8 @@ differences:
 
 - no ``Phase``, no ``BlockArray``: thread variables are ordinary scalars, and ``Barrier`` stands where threads meet;
 - an ``Element`` names a ``Memory`` of the kernel and has exactly one index, the linear offset in elements;
-- ``Call(SHUFFLE, (value, lane))`` is the value that another lane of the warp hands in at the same place; all 32 lanes
-  call it together, and ``value`` has 32 or 64 bits;
+- ``Call(SHUFFLE, (value, lane))`` is the value that a lane of the warp, modulo 32, hands in at the same place; all 32
+  lanes call it together, and ``value`` has 32 or 64 bits;
 - an ``Assign`` of an element of global memory to one of shared memory may be ``asynchronous``: it is begun where it
   stands and takes effect by the next ``Barrier`` of its thread that ``awaits``, where hardware can do that, else at
   once.  Until then nobody writes what is read or touches what is written;
@@ -16,6 +16,7 @@ differences:
 - ``Call(QUOTIENT, (place, length))`` is the quotient of a thread's linear place in its block by at least 1;
 - ``Call(ALIGNED, ())`` is 1 where every global memory begins at a multiple of 16 bytes (it may be 0 even so), which the
   ``part`` of an ``Element`` relies on;
+- ``Call(WARPS, ())`` is 1 where the 32 lanes of a warp hand on values (it may be 0 even so);
 - the built-in variables are ``Var``s of type ``unsigned int``: ``threadIdx.x``, ``blockIdx.y``, ``blockDim.z``,
   ``gridDim.x`` and so on.
 """
@@ -28,6 +29,7 @@ from msgspec import Struct
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.visitor import Body, Rewriter
 
 SHUFFLE = "METAFORK_SHUFFLE"
 """The function of ``metafork/device.h`` that exchanges values within a warp."""
@@ -40,6 +42,9 @@ QUOTIENT = "METAFORK_QUOTIENT"
 
 ALIGNED = "METAFORK_ALIGNED"
 """The function of ``metafork/device.h`` that says whether memories begin where vectors may."""
+
+WARPS = "METAFORK_WARPS"
+"""The function of ``metafork/device.h`` that says whether the lanes of a warp hand on values."""
 
 VECTOR_BYTES = 16
 """The most that one access of a thread moves."""
@@ -138,6 +143,17 @@ class Kernel(Struct, frozen=True):
             if memory.name == name:
                 return memory
         raise KeyError(name)
+
+
+def without_warps(body: Body) -> Body:
+    """Return code in which no lane hands on a value where ``WARPS`` was asked."""
+    return _WithoutWarps().body(body)
+
+
+class _WithoutWarps(Rewriter):
+    def branch(self, node: ir.If) -> ir.Stmt | Body:
+        asked = any(isinstance(one, ir.Call) and one.name == WARPS for one in ir.walk_expression(node.condition))
+        return self.body(node.otherwise) if asked else super().branch(node)
 
 
 def made_of_offsets(value: ir.Expr | None) -> bool:

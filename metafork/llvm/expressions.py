@@ -13,7 +13,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.exact_constants import floating_value
 from metafork.ir.arithmetic.math_functions import OF_SMALL, SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
-from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, VECTOR_BYTES, Memory, Space
+from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, VECTOR_BYTES, WARPS, Memory, Space
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
 from metafork.llvm.targets import SPECIAL_REGISTERS, Target
 
@@ -244,6 +244,8 @@ class ExpressionLowering:
             return Typed(self._aligned(), expr.type)
         if expr.name == QUOTIENT:
             return self._quotient(expr)
+        if expr.name == WARPS:
+            return Typed(constant(I32, 1), expr.type)
         signature = SIGNATURES.get(expr.name)
         if signature is None:
             raise ValueError(f"unknown function {expr.name}")

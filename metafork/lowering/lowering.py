@@ -128,7 +128,7 @@ class _Lowering(Struct):
             ]
             filled = any(one.of_block for one in plan.private)
             site = replace(self._site(plan, symbols, taken), begins=begins, filled=filled)
-            lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven(), threads, taken)
+            lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven, threads, taken)
             body = lowering.lower()
             reached += site.rows.spans
             bodies.append((_test(plan), body))
@@ -236,17 +236,12 @@ class _Lowering(Struct):
         padded: list[ir.Expr] = [*extents, *[ir.IntConst(1)] * (3 - len(extents))]
         return padded[0], padded[1], padded[2]
 
-    def _uneven(self) -> bool:
-        """Say whether some phase is not proved to fill the block."""
-        return self.program.mapping.striding is None and any(
-            self._threads(loop, number) != extent
-            for phase in phases(self.program)
-            for number, (loop, extent) in enumerate(zip(phase.threads, reversed(self.shape), strict=True))
-        )
-
-    def _threads(self, loop: ir.MetaFor, number: int) -> Polynomial | None:
+    def _uneven(self, loop: ir.MetaFor, number: int) -> bool:
+        """Say whether a thread loop, of that number from the outermost, is not proved to fill the block."""
         extent = self.scope.polynomial(loop.extent)
-        return None if extent is None else in_groups(extent, iterations_of(self.program, number), self.scope, loop.var)
+        several = iterations_of(self.program, number)
+        threads = None if extent is None else in_groups(extent, several, self.scope, loop.var)
+        return threads != self.shape[len(self.shape) - 1 - number]
 
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
         """Name the windows of a path; no name is that of a counter of another window's copy."""

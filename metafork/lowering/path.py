@@ -2,36 +2,33 @@
 
 A barrier stands wherever what some thread did since the last one (a phase, a copy, a read of memory that the whole
 block acts upon) could otherwise meet what another thread does next: between phases, around copies, and between the
-iterations of a block-level loop.  Where copies run a step ahead (``metafork.lowering.copies.staged``), one that awaits
-them stands at the beginning of each iteration.
+iterations of a block-level loop (``metafork.lowering.meeting``).  Where copies run a step ahead
+(``metafork.lowering.copies.staged``), one that awaits them stands at the beginning of each iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, Polynomial
-from metafork.analysis.delinearization import coordinates
+from metafork.algebra.polynomial import ONE
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
-from metafork.analysis.memory.interleaving import digits
 from metafork.analysis.memory.private_windows import digits_of
 from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.memory.thread_arrays import thread_arrays
-from metafork.analysis.memory.tile_layout import declare_masks, place_in_line, place_in_tile
+from metafork.analysis.memory.tile_layout import declare_masks
 from metafork.analysis.memory.window_store import Store
-from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.rewriting import names_in, without_unread
+from metafork.ir.rewriting import names_in, private_arrays, without_unread
 from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.coarsening import coarsened
 from metafork.lowering.columns import Around, Several, in_columns
@@ -40,16 +37,15 @@ from metafork.lowering.copies.copy import (
     Site,
     as_int,
     builtin,
-    kept_column,
-    linear_offset,
-    offset_inside,
-    window_offset,
 )
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.jam import jam_of, jammed
+from metafork.lowering.meeting import NOTHING, Touched
+from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.warp_steps import Block, with_warp_steps
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -60,8 +56,8 @@ class PathLowering(Rewriter):
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
-    ``uneven`` says that some phase does not fill the block; ``threads`` places the threads' own arrays; ``taken`` are
-    the names that are in use.
+    ``uneven`` says of a thread loop and its number that it may not fill the block; ``threads`` places the threads' own
+    arrays; ``taken`` are the names that are in use.
     """
 
     plan: PathPlan
@@ -70,32 +66,27 @@ class PathLowering(Rewriter):
     block_arrays: Mapping[str, str]
     private: Sequence[PrivateCode]
     structures: Sequence[StructureCode]
-    uneven: bool
+    uneven: Callable[[ir.MetaFor, int], bool]
     threads: ThreadMemory
     taken: set[str]
-    dirty: bool = False
-    _references: dict[int, Reference] = field(init=False)
-    _held: dict[int, tuple[HeldWindow, Reference]] = field(init=False)
-    _own: dict[int, PrivateCode] = field(init=False)
-    _fields: dict[int, StructureCode] = field(init=False)
+    touched: Touched = NOTHING
     _phases: int = 0
     _at_block: bool = True
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
     _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
+    _places: Places = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
     _left_out: frozenset[int] = field(init=False)
     _digits: list[LoopRange] = field(init=False)
-    _tables: frozenset[str] = field(init=False)
-    _buffers: dict[int, ir.Var] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._references = {ref.number: ref for ref in self.plan.references}
-        self._held = {ref.number: (held, ref) for held in self.plan.windows for ref in held.window.references}
-        self._own = {ref.number: code for code in self.private for ref in code.window.references}
-        self._fields = {member.reference.number: code for code in self.structures for member in code.structure.members}
         self._symbols = dict(self.site.symbols)
+        self._places = Places(
+            self.plan, self.site.extent_code, self.names, self.block_arrays,
+            self.private, self.structures, self.threads, self._symbols,
+        )  # fmt: skip
         self._unrolled = thread_arrays(self.plan.program).unrolled
         self._left_out = left_out(self.plan, self.site.prover)
         self._digits = [
@@ -105,7 +96,6 @@ class PathLowering(Rewriter):
             if code.window.of_block
             for digit in digits_of(ref, code.window.factors)
         ]
-        self._tables = frozenset(table.array.name for table in self.plan.program.tables)
 
     def _masks(self) -> list[ir.Stmt]:
         """Declare the masks of the layouts that turn rows."""
@@ -150,34 +140,47 @@ class PathLowering(Rewriter):
             for stmt in load(held.window, name, self._copy_site())
         ]
         if loads:
-            result += self._meet()
-            result += loads
-            self.dirty = True
+            result += [*self._meet(self._moved(here)), *loads]
         result += self.body(body[leading:])
         stores: list[ir.Stmt] = []
         for held, name in here:
             for box in held.boxes:
                 stores += store(held.window, box, name, self._copy_site())
         if stores:
-            result += self._meet()
-            result += stores
-            self.dirty = True
+            result += [*self._meet(self._moved(here)), *stores]
         return result
 
-    def _meet(self) -> list[ir.Stmt]:
-        if not self.dirty:
+    def _meet(self, following: Touched) -> list[ir.Stmt]:
+        """Return the barrier that has to stand before what touches so much, if one has."""
+        barriers = self._come_to(following)
+        self.touched |= following
+        return barriers
+
+    def _come_to(self, following: Touched) -> list[ir.Stmt]:
+        """Return the barrier that has to stand before a loop that touches so much, or before its next iteration."""
+        if not self.touched.meets(following):
             return []
-        self.dirty = False
+        self.touched = NOTHING
         return [ir.Barrier()]
+
+    def _touched(self, *body: ir.Stmt) -> Touched:
+        """Return what code touches that other threads may touch, copies of windows in it included."""
+        windows = {held.window.array.name for held in self.plan.windows}
+        own = {code.window.array.name for code in self.private if code.window.of_block}
+        return Touched.of(body, windows).without(own | private_arrays(body) | self._places.tables)
+
+    @staticmethod
+    def _moved(here: Iterable[tuple[HeldWindow, str]]) -> Touched:
+        names = frozenset(held.window.array.name for held, _ in here)
+        return Touched(names, names)
 
     def phase(self, node: ir.Phase) -> Body:
         """Lower a phase."""
-        before = self._meet()
+        before = self._meet(self._touched(node))
         self._at_block = False
         striding = self.plan.program.mapping.striding is not None
         lowered = self._strided_phase(node) if striding else self._phase(node)
         self._at_block = True
-        self.dirty = True
         return (*before, *lowered)
 
     def branch(self, node: ir.If) -> Body:
@@ -186,22 +189,23 @@ class PathLowering(Rewriter):
             return self.body(node.then)
         before = self._meet_to_read(node.condition)
         test = self.expression(node.condition)
-        start = self.dirty
+        start = self.touched
         then = self.body(node.then)
-        ended, self.dirty = self.dirty, start
+        ended, self.touched = self.touched, start
         otherwise = self.body(node.otherwise)
-        self.dirty = self.dirty or ended
+        self.touched |= ended
         return (*before, ir.If(test, then, otherwise))
 
     def repeat(self, node: ir.While) -> Body:
         """Lower a ``while``."""
         if not self._at_block:
             return (ir.While(self.expression(node.condition), self.body(node.body)),)
-        before = self._meet()
+        whole = self._touched(node)
+        before = self._come_to(whole)
+        start, self.touched = self.touched, Touched.of_values(node.condition)
         test = self.expression(node.condition)
-        self.dirty = _reads_memory(node.condition)
-        inner = (*self.body(node.body), *self._meet())
-        self.dirty = _reads_memory(node.condition)
+        inner = (*self.body(node.body), *self._come_to(whole))
+        self.touched |= start | Touched.of_values(node.condition)
         return (*before, ir.While(test, inner))
 
     def loop(self, node: ir.For) -> Body:
@@ -210,7 +214,11 @@ class PathLowering(Rewriter):
 
     def jump(self, node: ir.Break | ir.Continue) -> Body:
         """Lower a jump."""
-        return (*self._meet(), node) if self._at_block else (node,)
+        if not self._at_block:
+            return (node,)
+        barriers = [] if self.touched == NOTHING else [ir.Barrier()]
+        self.touched = NOTHING
+        return (*barriers, node)
 
     def array(self, node: ir.BlockArray | ir.PrivateArray) -> Body:
         """Place an array of the thread; those of the block have their place."""
@@ -228,14 +236,11 @@ class PathLowering(Rewriter):
 
     def _meet_to_read(self, *expressions: ir.Expr) -> list[ir.Stmt]:
         """Return a barrier before a read of memory that the whole block acts upon, if one is due."""
-        if not self._at_block or not any(_reads_memory(expr) for expr in expressions):
-            return []
-        barriers = self._meet()
-        self.dirty = True
-        return barriers
+        return self._meet(Touched.of_values(*expressions)) if self._at_block else []
 
     def _block_for(self, loop: ir.For) -> list[ir.Stmt]:
-        result = self._meet()
+        whole = self._touched(loop)
+        result = self._come_to(whole)
         init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.BLOCK)
         condition, outside = loop.condition, self._level
@@ -248,17 +253,27 @@ class PathLowering(Rewriter):
                 assert isinstance(init, ir.Declare)
                 result += self._staged_for(loop, init, ahead)
                 self._level = outside
+                self.touched |= whole
                 return result
         test = None if condition is None else self.expression(condition)
-        reads = condition is not None and _reads_memory(condition)
-        self.dirty = reads
+        tested = Touched() if condition is None else Touched.of_values(condition)
+        start, self.touched = self.touched, tested
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
         self._level = outside
         step = self._head(loop.step)
-        body += self._meet()
+        body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
-        self.dirty = reads
-        return [*result, ir.For(init, test, step, tuple(body))]
+        self.touched |= start | tested
+        return [*result, *with_warp_steps(ir.For(init, test, step, tuple(body)), self._block(), self.taken)]
+
+    def _block(self) -> Block:
+        """Return the threads of the block, and its arrays."""
+        shape = (*self.site.shape, ONE, ONE)[:3]
+        codes = (code_of(extent, self.site.symbols) for extent in shape)
+        extents = tuple(code if code.type is INT else as_int(code) for code in codes)
+        in_rows = {one for one in self.block_arrays if self.plan.program.mapping.layout(one) == ROW_BY_ROW}
+        arrays = {self.block_arrays[one]: self.site.extents[one] for one in in_rows}
+        return Block(shape, extents, {} if self.site.striding else arrays)
 
     def _staged_for(self, loop: ir.For, init: ir.Declare, ahead: list[HeldWindow]) -> list[ir.Stmt]:
         """Lower a loop whose copies run a step ahead."""
@@ -276,10 +291,9 @@ class PathLowering(Rewriter):
         for held in ahead:
             place = ir.Var(fresh(f"{self.names[id(held)]}_now", self.taken), INT)
             places.append(ir.Declare(place.name, INT, self._begin(held, staged.buffer)))
-            self._buffers[id(held)] = place
-        self.dirty = False
+            self._places.buffers[id(held)] = place
+        self.touched = NOTHING
         body = [ir.Barrier(awaits=True), staged.ahead(second), *places, *self._with_copies(loop.body)]
-        self.dirty = True
         return [*staged.before(first), staged.around(body)]
 
     def _copy_ahead(self, held: HeldWindow, number: ir.Expr, buffer: ir.Expr) -> list[ir.Stmt]:
@@ -361,20 +375,21 @@ class PathLowering(Rewriter):
             axis = len(phase.threads) - 1 - number
             thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
             self._symbols[loop.var] = ir.Var(loop.var, loop.type)
+            first: ir.Expr = ir.Var(loop.var, loop.type)
             if mapping.coarsened is not None and number == mapping.coarsened[0]:
                 rows = Several(loop, thread, mapping.coarsened[1])
-                guards.append(ir.binary("<", rows.first, loop.extent))
+                first = rows.first
             elif mapping.crossed is not None and number == mapping.crossed[0]:
                 crossed = Several(loop, thread, mapping.crossed[1])
-                guards.append(ir.binary("<", crossed.first, loop.extent))
+                first = crossed.first
             elif mapping.columns is not None and number == len(phase.threads) - 1:
                 columns = Several(loop, thread, mapping.columns)
-                guards.append(ir.binary("<", columns.first, loop.extent))
+                first = columns.first
             else:
                 place = thread if thread.type is loop.type else ir.Cast(loop.type, thread)
                 declarations.append(ir.Declare(loop.var, loop.type, place))
-                guards.append(ir.binary("<", ir.Var(loop.var, loop.type), loop.extent))
-        guards = guards if self.uneven else []
+            if self.uneven(loop, number):
+                guards.append(ir.binary("<", first, loop.extent))
         body = self._phase_body(phase)
         if columns is not None:
             arrays = {array.name for array in self.plan.program.arrays}
@@ -453,62 +468,18 @@ class PathLowering(Rewriter):
         number, element = self.elements - 1, self._met
         assert element is not None
         result: list[ir.Stmt] = [replace(stmt, target=target, value=value)]
-        if number in self._held and self._held[number][0].store is Store.THROUGH:
+        held, own = self._places.held.get(number), self._places.own.get(number)
+        if held is not None and held[0].store is Store.THROUGH:
             assert isinstance(target, ir.Element)
-            result.append(ir.Assign(self._global(element), "", target))
-        if number in self._own:
-            result += self._own[number].mark()
+            result.append(ir.Assign(self._places.unmoved(element), "", target))
+        if own is not None:
+            result += own.mark()
         return result
 
     def element(self, node: ir.Element, number: int) -> ir.Element | ir.Var:
         """Lower an access; its indices are lowered already."""
         self._met = node
-        if node.array in self._tables:
-            return self._global(node)
-        if node.array in self.threads:
-            return self.threads.element(node, node.indices)
-        reference = self._references[number]
-        own = self._own.get(number)
-        if own is not None:
-            return own.access(reference, self._symbols)
-        code = self._fields.get(number)
-        if code is not None:
-            return code.access(reference, self._symbols)
-        if number not in self._held:
-            return self._global(node)
-        held, reference = self._held[number]
-        window = held.window
-        symbols = self._symbols
-        for axis, range_ in reference.distances:
-            value = node.indices[axis]
-            sides = (value if promoted(value.type) is INT else ir.Cast(LONG, value)), code_of(range_.low, symbols)
-            symbols = {**symbols, range_.var: ir.binary("-", *(sides if range_.step == ONE else reversed(sides)))}
-        offsets: list[ir.Expr] = []
-        for index, low, stride in zip(coordinates(reference, window.factors), window.lows, window.strides, strict=True):
-            offset = (index - low).divide_exactly(Polynomial.constant(stride))
-            assert offset is not None
-            offsets.append(code_of(offset, symbols))
-        if window.kept is not None:
-            x, serial = digits(window, reference)
-            offsets[-1] = kept_column(window.kept, symbols[x.var], symbols[serial.var], symbols)
-        place = window_offset(window, tuple(offsets), symbols)
-        if id(held) in self._buffers:
-            place = ir.binary("+", self._buffers[id(held)], place)
-        return ir.Element(self.names[id(held)], (place,), node.type)
-
-    def _global(self, element: ir.Element) -> ir.Element:
-        indices = element.indices
-        extents = self.site.extent_code[element.array]
-        name = self.block_arrays.get(element.array, element.array)
-        layout = self.plan.program.mapping.layout(element.array) if element.array in self.block_arrays else ROW_BY_ROW
-        if layout == ROW_BY_ROW:
-            return ir.Element(name, (offset_inside(indices, extents),), element.type)
-        if len(indices) == 1:
-            place = place_in_line(layout, element.type, as_int(indices[0]), extents[0], self._symbols)
-            return ir.Element(name, (place,), element.type)
-        row, column = as_int(linear_offset(indices[:-1], extents[:-1])), as_int(indices[-1])
-        offset = place_in_tile(layout, element.type, row, column, extents[-1], self._symbols)
-        return ir.Element(name, (offset,), element.type)
+        return self._places.element(node, number)
 
 
 def _reads_memory(expr: ir.Expr) -> bool:

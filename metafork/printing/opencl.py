@@ -18,11 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.math_functions import OF_SMALL, SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space
+from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space, without_warps
 from metafork.ir.rewriting import map_body, map_expression
 from metafork.printing.cuda import identifiers, known_threads, table_name
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
@@ -111,6 +112,7 @@ class _OpenCl(Spelling, frozen=True):
 
 def kernel_text(kernel: Kernel) -> OpenClText:
     """Return the definition of the kernel.  Raises ``NoOpenClError``, and ``ValueError`` as the CUDA text does."""
+    kernel = replace(kernel, body=without_warps(kernel.body))
     _refuse(kernel)
     memories = {memory.name: memory for memory in kernel.memories}
     body = map_body(for_both(kernel.body), _changed)

@@ -21,7 +21,7 @@ from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import assigned_variables, names_in, variables, without_unread
-from metafork.strategies.caching import Growth
+from metafork.strategies.window_worth import Growth
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT

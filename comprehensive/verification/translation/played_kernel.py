@@ -27,7 +27,7 @@ from metafork.comprehensive.verification.translation.played import (
 )
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
-from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, Kernel, Memory, Space
+from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, WARPS, Kernel, Memory, Space
 from metafork.ir.polynomial_code import LONG
 
 MOST_KERNEL_STEPS = 120_000
@@ -279,9 +279,11 @@ class _KernelPlayer(Player):
                 return self._number(place) // self._number(length)
             case ir.Call(name=name) if name == ALIGNED:
                 return int(self._manner.aligned)
+            case ir.Call(name=name) if name == WARPS:
+                return 1
             case ir.Call(name=name, arguments=(_, lane)) if name == SHUFFLE:
-                number = self._number(lane)
-                if not 0 <= number < len(self._thread.warp):
+                number = self._number(lane) % WARP_SIZE
+                if number >= len(self._thread.warp):
                     raise OutsideError(f"lane {number} of a warp hands in nothing")
                 return self._thread.warp[number].handed[id(call)]
             case _:

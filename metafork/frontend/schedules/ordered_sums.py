@@ -4,23 +4,23 @@
 
     meta_reduction(+: sum)                 meta_for (int i = 0; i < n / B; i++) {
     meta_for (int i = 0; i < n / B; i++)     float sum_own[B];
-      meta_for (int j = 0; j < B; j++)       meta_for (int j = 0; j < B; j++)
-        *sum += x[i * B + j];                  sum_own[j] = 0;
-                                             meta_for (int j = 0; j < B; j++) {
-                                               float sum_here = sum_own[j];
-                                    -->        sum_here += x[i * B + j];
-                                               sum_own[j] = sum_here;
+      meta_for (int j = 0; j < B; j++)       meta_for (int j = 0; j < B; j++) {
+        *sum += x[i * B + j];                  float sum_here = 0;
+                                               sum_here += x[i * B + j];
+                                    -->        sum_own[j] = sum_here;
                                              }
                                              FOLD(sum_own, B)
                                              meta_for (int j = 0; j < 1; j++)
                                                sum_of_block[i] = sum_own[0];
                                            }
 
-    FOLD(s, B):   int h = 1;
-                  while (h < B) h *= 2;
-                  for (h /= 2; h > 0; h /= 2)
+    FOLD(s, B):   int b = B - 1;                                 // with all bits below its first one:
+                  b |= b >> 1; b |= b >> 2; b |= b >> 4; ...
+                  for (int h = b - (b >> 1); h > 0; h /= 2)      // from the greatest power of two below B
                     meta_for (int j = 0; j < B; j++)
                       if (j < h && j + h < B) s[j] += s[j + h];
+
+Where loops add up again and again, elements are 0 first, and ``sum_here`` begins with its element.
 
 A second program, of one block, adds up ``sum_of_block``: each of its ``WIDTH`` threads every ``WIDTH``-th element, then
 the same fold; its last thread adds the outcome to ``sum``.  What is added up in a scalar of the block needs no second
@@ -59,11 +59,15 @@ class SecondPass(Struct, frozen=True):
 
 
 class _Own(Struct, frozen=True):
-    """An array of parts of one result, the clause that it is for, and the ``forms`` in which the text takes them up."""
+    """An array of parts of one result, the clause that it is for, and the ``forms`` in which the text takes them up.
+
+    ``again``: threads may add to their parts more than once, or never.
+    """
 
     array: ir.Array
     clause: syntax.Reduction
     forms: list[_Form]
+    again: bool = True
 
     def element(self, index: ir.Expr) -> ir.Element:
         return ir.Element(self.array.name, (index,), self.array.element, self.clause.span)
@@ -100,7 +104,7 @@ class OrderedSums(Struct, frozen=True):
         ends: list[ir.Stmt] = []
         threads = phase.threads
         for variable, clause in results:
-            own = self._own(variable.name, variable.type, threads, clause)
+            own = replace(self._own(variable.name, variable.type, threads, clause), again=False)
             phase = self._accumulated(phase, variable, own)
             owns.append(own)
             ends.append(own.taken_up(variable, own.element(ir.IntConst(0))))
@@ -121,10 +125,12 @@ class OrderedSums(Struct, frozen=True):
         for array, clause in results:
             target = ir.Element(array.name, (ir.IntConst(0),) * len(array.extents), array.element, clause.span)
             phases = [one for one in ir.walk_statements(body) if isinstance(one, ir.Phase)]
+            adding = [one for one in phases if array.name in names_in(one.body)]
             owns: dict[tuple[ir.Expr, ...], _Own] = {}
-            for phase in phases:
-                if array.name in names_in(phase.body) and _shape(phase) not in owns:
-                    own = self._own(array.name, array.element, phase.threads, clause)
+            for phase in adding:
+                if _shape(phase) not in owns:
+                    once = phase in body and [_shape(one) for one in adding].count(_shape(phase)) == 1
+                    own = replace(self._own(array.name, array.element, phase.threads, clause), again=not once)
                     owns[_shape(phase)] = own
                     nests.setdefault(_shape(phase), (phase.threads, []))[1].append(own)
             if owns:
@@ -154,15 +160,17 @@ class OrderedSums(Struct, frozen=True):
 
     def _begun(self, owns: Sequence[_Own], threads: Sequence[ir.MetaFor]) -> tuple[ir.Stmt, ...]:
         """Return the declarations of such arrays, and what is in them at first."""
-        if not owns:
-            return ()
+        arrays = tuple(ir.BlockArray(own.array, own.clause.span) for own in owns)
+        before = [own for own in owns if own.again]
+        if not before:
+            return arrays
         inner = self._threads(threads)
         lane = linear(inner)
-        starts = [
-            ir.Assign(own.element(lane), "", neutral(own.clause.op, own.array.element), own.clause.span) for own in owns
-        ]
-        arrays = [ir.BlockArray(own.array, own.clause.span) for own in owns]
-        return (*arrays, ir.Phase(inner, tuple(starts), owns[0].clause.span))
+        starts = tuple(
+            ir.Assign(own.element(lane), "", neutral(own.clause.op, own.array.element), own.clause.span)
+            for own in before
+        )
+        return (*arrays, ir.Phase(inner, starts, before[0].clause.span))
 
     def _within(self, phase: ir.Phase, target: ir.Element, owns: Mapping[tuple[ir.Expr, ...], _Own]) -> ir.Phase:
         if target.array not in names_in(phase.body):
@@ -170,7 +178,7 @@ class OrderedSums(Struct, frozen=True):
         return self._accumulated(phase, target, owns[_shape(phase)])
 
     def _accumulated(self, phase: ir.Phase, target: ir.Var | ir.Element, own: _Own) -> ir.Phase:
-        """Return a phase whose threads add up in registers, from their elements and to them."""
+        """Return a phase whose threads add up in registers, and leave that in their elements."""
         name = target.name if isinstance(target, ir.Var) else target.array
         span = own.clause.span
         here = ir.Var(self.fresh(f"{name}_here"), own.array.element, span)
@@ -183,7 +191,7 @@ class OrderedSums(Struct, frozen=True):
 
         place = own.element(linear(phase.threads))
         body = self.reductions.updates(phase.body, name, own.clause, kept)
-        start = ir.Declare(here.name, here.type, place, span)
+        start = ir.Declare(here.name, here.type, place if own.again else neutral(own.clause.op, here.type), span)
         return replace(phase, body=(start, *body, ir.Assign(place, "", here, span)))
 
     def _folded(self, owns: Sequence[_Own], threads: Sequence[ir.MetaFor]) -> tuple[ir.Stmt, ...]:
@@ -204,11 +212,18 @@ class OrderedSums(Struct, frozen=True):
         if isinstance(length, ir.IntConst):
             most = ir.IntConst(1 << (length.value - 1).bit_length() - 1)
             return (ir.For(ir.Declare(half.name, ir.INT, most, span), going, halved, (phase,), span),)
+        below = ir.Var(self.fresh("below"), ir.INT, span)  # of as many bits as it has, all become 1
         return (
-            ir.Declare(half.name, ir.INT, ir.IntConst(1), span),
-            ir.While(ir.binary("<", half, length), (ir.Assign(half, "*", ir.IntConst(2), span),), span),
-            ir.For(halved, going, halved, (phase,), span),
-        )
+            ir.Declare(below.name, ir.INT, ir.binary("-", length, ir.IntConst(1)), span),
+            *(
+                ir.Assign(below, "|", ir.binary(">>", below, ir.IntConst(bits)), span)
+                for bits in (1, 2, 4, 8, 16)
+            ),
+            ir.For(
+                ir.Declare(half.name, ir.INT, ir.binary("-", below, ir.binary(">>", below, ir.IntConst(1))), span),
+                going, halved, (phase,), span,
+            ),
+        )  # fmt: skip
 
     def _threads(self, threads: Sequence[ir.MetaFor]) -> tuple[ir.MetaFor, ...]:
         """Return loops of the same extents with variables of their own, of type ``int``: a block has few threads."""

@@ -12,14 +12,13 @@ extension is taken to be.  ``.u32`` and ``.b32`` results have none: they may wra
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from metafork.ptx.emulation.terms import Poly, Terms
 from metafork.ptx.text.flatten import FlatBody
 from metafork.ptx.text.opcodes import names_in, written
-from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.operands import float_bits, integer_literal
 from metafork.ptx.text.syntax import (
     TYPE_BYTES,
     Address,
@@ -64,27 +63,6 @@ def type_width(name: str) -> int:
 def instruction_types(instruction: Instruction) -> list[str]:
     """Return the modifiers that are types, in order."""
     return [m for m in instruction.modifiers if m in TYPE_BYTES or m == "pred"]
-
-
-def float_bits(text: str, width: int) -> int | None:
-    """Return the bits of a floating literal, ``None`` where the text is none."""
-    negative, body = text.startswith("-"), text.removeprefix("-")
-    if body[:2] in ("0f", "0F") and len(body) == 10:
-        bits, size = int(body[2:], 16), 32
-    elif body[:2] in ("0d", "0D") and len(body) == 18:
-        bits, size = int(body[2:], 16), 64
-    elif "." in body or ("e" in body.lower() and not body.lower().startswith("0x")):
-        size = 64 if width == 64 else 32
-        bits = int.from_bytes(struct.pack("<d" if size == 64 else "<f", float(body)), "little")
-    else:
-        return None
-    if negative:
-        bits ^= 1 << (size - 1)
-    if size == 32 and width == 64:
-        return int.from_bytes(struct.pack("<d", struct.unpack("<f", bits.to_bytes(4, "little"))[0]), "little")
-    if size == 64 and width == 32:
-        return int.from_bytes(struct.pack("<f", struct.unpack("<d", bits.to_bytes(8, "little"))[0]), "little")
-    return bits
 
 
 class Evaluator:

@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metafork.ptx.emulation.evaluate import float_bits, type_width
+from metafork.ptx.emulation.evaluate import type_width
 from metafork.ptx.interpreter.alu import NUMPY_TYPES
 from metafork.ptx.interpreter.frame import Frame
 from metafork.ptx.interpreter.memory import UNSIGNED
 from metafork.ptx.text.flatten import FlatBody
-from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.operands import float_bits, integer_literal
 from metafork.ptx.text.source import PtxError
 from metafork.ptx.text.syntax import Address, Immediate, Instruction, Name, Negated, Offset, Operand
 

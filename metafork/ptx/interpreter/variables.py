@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from metafork.ptx.emulation.evaluate import float_bits
 from metafork.ptx.interpreter.memory import GlobalMemory
 from metafork.ptx.text.flatten import FlatBody, flatten
-from metafork.ptx.text.parser import integer_literal
+from metafork.ptx.text.operands import float_bits, integer_literal
 from metafork.ptx.text.source import PtxError
 from metafork.ptx.text.syntax import TYPE_BYTES, Declaration, Declarator, Function, Module
 

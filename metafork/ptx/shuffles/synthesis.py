@@ -56,9 +56,8 @@ if all lanes of the warp had it (``%held``, a ``vote``), or, for N = 0, if this 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
-from itertools import pairwise
 from typing import assert_never
 
 from msgspec import Struct
@@ -67,6 +66,7 @@ from msgspec.structs import replace
 from metafork.ptx.emulation.borders import Check, What
 from metafork.ptx.emulation.evaluate import instruction_types, type_width
 from metafork.ptx.shuffles.detection import SHUFFLED_BYTES, Plan, Replacement
+from metafork.ptx.shuffles.passes import Passes
 from metafork.ptx.text.cfg import Cfg
 from metafork.ptx.text.flatten import FlatBody
 from metafork.ptx.text.opcodes import PREFIX, names_in, targets, written
@@ -121,46 +121,13 @@ def synthesize(cfg: Cfg, plan: Plan, variant: Variant = Variant.FULL) -> Functio
     return replace(cfg.body.function, body=writer.write())
 
 
-class _Passes(Struct, frozen=True):
-    """Where passes of loops are counted and compared; loops are named by the position of their header.
-
-    ``compared`` is the position of a block's first shuffle → the loops around it, ``inner`` a loop → those right
-    inside it whose counts begin anew, ``outer`` the loops that have none around them.
-    """
-
-    compared: Mapping[int, tuple[int, ...]]
-    inner: Mapping[int, tuple[int, ...]]
-    outer: tuple[int, ...]
-
-
-def _passes(cfg: Cfg, plan: Plan) -> _Passes:
-    first: dict[int, int] = {}
-    for replacement in plan.replacements:
-        if replacement.checked:
-            block = next(n for n in cfg.order if cfg.blocks[n].start <= replacement.position < cfg.blocks[n].end)
-            first[block] = min(replacement.position, first.get(block, replacement.position))
-    compared: dict[int, tuple[int, ...]] = {}
-    inner: dict[int, list[int]] = {}
-    outer: dict[int, None] = {}
-    for block, position in first.items():
-        nest = tuple(cfg.blocks[loop.header].start for loop in cfg.loops_around(block))
-        compared[position] = nest
-        outer[nest[0]] = None
-        for loop in nest:
-            inner.setdefault(loop, [])
-        for around, loop in pairwise(nest):
-            if loop not in inner[around]:
-                inner[around].append(loop)
-    return _Passes(compared, {loop: tuple(loops) for loop, loops in inner.items()}, tuple(outer))
-
-
 class _Writer:
     def __init__(self, cfg: Cfg, plan: Plan, variant: Variant) -> None:
         self.body = body = cfg.body
         self.plan = plan
         self.variant = variant
         checking = variant is Variant.FULL
-        self.passes = _passes(cfg, plan) if checking else _Passes({}, {}, ())
+        self.passes = Passes.of(cfg, plan) if checking else Passes({}, {}, ())
         self.by_position = {r.position: r for r in plan.replacements}
         self.sources: dict[int, set[int]] = {}
         self.shuffled: set[tuple[int, int]] = set()

@@ -8,6 +8,7 @@ analysis needs become ``Verbatim``.
 from __future__ import annotations
 
 from metafork.ptx.text.lexer import Tokens, tokenize
+from metafork.ptx.text.operands import PlainOperands, integer_literal
 from metafork.ptx.text.source import NOWHERE, PtxError, Span
 from metafork.ptx.text.syntax import (
     SPACES,
@@ -61,7 +62,7 @@ class _Parser:
         self.texts = tokens.texts
         self.at = 0
         self.mnemonics: dict[str, tuple[str, tuple[str, ...]]] = {}
-        self.operands = _PlainOperands()
+        self.operands = PlainOperands()
 
     def span(self) -> Span:
         return self.tokens.span_at(self.tokens.offsets[self.at])
@@ -488,37 +489,3 @@ class _Parser:
             self.at += 1
             if depth == 0:
                 return Verbatim(self._slice(start, self.at), tuple(names))
-
-
-class _PlainOperands(dict[str, Operand]):
-    """The operands of instructions that are one token, each read once."""
-
-    def __missing__(self, text: str) -> Operand:
-        """Read a name, a number or an address."""
-        operand: Operand
-        if text[0] == "[":
-            base, _, offset = text[1:-1].partition("+")
-            operand = Address(Name(base), int(offset or 0))
-        elif text[0] in "-0123456789":
-            operand = Immediate(text)
-        else:
-            name, _, component = text.partition(".")
-            operand = Name(name, component or None)
-        self[text] = operand
-        return operand
-
-
-def integer_literal(text: str) -> int:
-    """Return the value of an integer literal: decimal, ``0x``, ``0b``, octal with a leading 0, ``U`` suffix, sign.
-
-    Raises:
-        ValueError: the text is no integer literal (a float, for one).
-    """
-    body = text.removeprefix("-").removesuffix("U")
-    if body[:2] in ("0x", "0X", "0b", "0B"):
-        value = int(body, 0)
-    elif len(body) > 1 and body[0] == "0":
-        value = int(body, 8)
-    else:
-        value = int(body)
-    return -value if text.startswith("-") else value

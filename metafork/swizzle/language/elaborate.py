@@ -17,6 +17,7 @@ from metafork.swizzle.grammar.gathers import NAMED_GATHERS
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.goals import goal_terms, has_elements
 from metafork.swizzle.language.lexer import fault
+from metafork.swizzle.language.names import ALIASES, OPTION_NAMES
 from metafork.swizzle.language.parser import parse
 from metafork.swizzle.language.syntax import (
     Call,
@@ -39,6 +40,7 @@ from metafork.swizzle.language.syntax import (
     Sum,
     Value,
     Variable,
+    chain_of,
 )
 from metafork.swizzle.model.domains import Bools, Ints, OutOfDomainError, check_cases, defined
 from metafork.swizzle.model.index import Binary, Index, Name, Number, binary, choose, compare
@@ -47,31 +49,6 @@ from metafork.swizzle.model.specification import SketchError, shape_text
 
 _Made = TypeVar("_Made")
 SYNTAX, NAME, SHAPE, MEANING = "MF0901", "MF0902", "MF0903", "MF0904"
-# Swizzleflow's hole, ours, and the level it stands for.
-_ALIASES = {
-    "xforms": ("transform", 3),
-    "xforms_no_group": ("transform", 2),
-    "rots": ("rotate", 3),
-    "rots_no_group": ("rotate", 2),
-    "row_xforms": ("transform", 3),
-    "col_xforms": ("transform", 3),
-    "row_rots": ("rotate", 3),
-    "col_rots": ("rotate", 3),
-    "reg_select": ("select", 3),
-    "general_select": ("select", 3),
-    "cond_keep": ("keep", 3),
-    "hvx_2x1": ("vector", 3),
-}
-_OPTION_NAMES = {
-    "transform": {"axis", "secondary", "primary", "level", "outside", "main", "second", "out"},
-    "rotate": {"axis", "level", "main", "second", "out"},
-    "exchange": {"axis"},
-    "shift": {"axis"},
-    "select": {"axis", "over", "constants", "level", "dims", "consts"},
-    "keep": {"where", "over", "constants", "level", "restrict", "consts"},
-    "vector": {"first", "in_lim", "fresh", "mux"},
-    "accumulate": {"count", "constants", "level"},
-}
 
 
 def load(source: Source, constants: Mapping[str, int] | None = None, level: int | None = None) -> Problem:
@@ -252,7 +229,7 @@ class _Elaboration:
         op = "+" if expression.op == "-" else expression.op
         operands = [
             one.value if isinstance(one, Integer) and sign > 0 else self._signed(one, sign, shape)
-            for sign, one in _operands(expression, op)
+            for sign, one in chain_of(expression, op)
         ]
         return self._guarded(expression.span, lambda: self._sketch.elementwise(name, operands, op))
 
@@ -401,13 +378,13 @@ class _Elaboration:
                     raise SketchError(f"the functions of '?{call.name}' read '{definition.parameter}' only")
                 choices.append((f"{call.name}_{number}", cases))
             return self._sketch.choose(name, argument, out, choices)
-        kind, level = _ALIASES.get(call.name, (call.name, 3))
-        if kind not in _OPTION_NAMES:
-            known = ", ".join([*_OPTION_NAMES, *_ALIASES, *self._definitions])
+        kind, level = ALIASES.get(call.name, (call.name, 3))
+        if kind not in OPTION_NAMES:
+            known = ", ".join([*OPTION_NAMES, *ALIASES, *self._definitions])
             raise self._fail(NAME, call.span, f"there is no hole '?{call.name}'", f"holes: {known}")
         if len(call.arguments) != 1:
             raise SketchError(f"a hole takes one array, not {len(call.arguments)}")
-        values = self._options(call.options, _OPTION_NAMES[kind], call.span)
+        values = self._options(call.options, OPTION_NAMES[kind], call.span)
         argument = self._inner(call.arguments[0], None)
         return self._built_hole(name, shape, call, kind, argument, values, level)
 
@@ -517,12 +494,3 @@ class _Elaboration:
 
 def _grids(shape: Shape) -> dict[str, Ints]:
     return {f"d{axis}": grid.ravel() for axis, grid in enumerate(np.indices(shape))}
-
-
-def _operands(expression: Expression, op: str) -> list[tuple[int, Expression]]:
-    """Return the operands of a chain of one operator, with -1 for those that are subtracted."""
-    if not isinstance(expression, Elementwise) or expression.op not in {op, "-" if op == "+" else op}:
-        return [(1, expression)]
-    left, right = _operands(expression.left, op), _operands(expression.right, op)
-    sign = -1 if expression.op == "-" else 1
-    return [*left, *((sign * one, operand) for one, operand in right)]

@@ -222,3 +222,12 @@ class SketchText(Struct, frozen=True):
     name: str
     warp: Value | None
     lines: tuple[Let | StatementLine | Definition | Goal, ...]
+
+
+def chain_of(expression: Expression, op: str) -> list[tuple[int, Expression]]:
+    """Return the operands of a chain of one operator, with -1 for those that are subtracted."""
+    if not isinstance(expression, Elementwise) or expression.op not in {op, "-" if op == "+" else op}:
+        return [(1, expression)]
+    left, right = chain_of(expression.left, op), chain_of(expression.right, op)
+    sign = -1 if expression.op == "-" else 1
+    return [*left, *((sign * one, operand) for one, operand in right)]

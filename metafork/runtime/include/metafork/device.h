@@ -8,6 +8,7 @@
  *   METAFORK_RESTRICT                                       restrict
  *   METAFORK_TABLE float w[2] = {1, 2};                     an array in constant memory
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
+ *   METAFORK_WARPS()                                        whether lanes hand on values: 1
  *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
  *   METAFORK_KERNEL(name, (int n, float *a), (n, a)) { }    two kernels of one text: `name`, for launches whose grid is the
  *                                                           program's and whose arrays have offsets of 31 bits, and
@@ -61,6 +62,7 @@
 #define METAFORK_QUOTIENT(place, length) metafork_quotient((place), (length))
 #define METAFORK_FIRST(index, extent) metafork_first<METAFORK_LARGE>((index), (extent))
 #define METAFORK_NEXT(counter, extent, stride) (METAFORK_LARGE ? (counter) + (stride) : (extent))
+#define METAFORK_WARPS() 1
 #if defined(METAFORK_HIP)
 /* Warps are groups of 32 lanes, also where the hardware runs 64 together. */
 #define METAFORK_SHUFFLE(value, lane) __shfl((value), (lane), 32)
