@@ -32,6 +32,13 @@ void again(int n, int m, int B, const int c[n], const float v[n], float x[m], fl
   meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) z[i] = x[i] / 3; }
 }
 """
+MIXED = """
+struct cell { int id; float sum; };
+void mixed(int n, int m, int B, const int c[n], const float v[n], struct cell x[m])
+{
+  meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) meta_atomic x[(unsigned)c[i] % m].sum += v[i]; }
+}
+"""
 OWN = """
 void own(int n, int m, int B, const int c[n], const float v[n], float x[m])
 {
@@ -103,7 +110,14 @@ def wrong(variant):
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "right"), [(SCATTER, plain_code, True), (SCATTER, wrong, False), (OWN, plain_code, True)]
+    ("text", "code", "right"),
+    [
+        (SCATTER, plain_code, True),
+        (SCATTER, wrong, False),
+        (MIXED, plain_code, True),
+        (MIXED, wrong, False),
+        (OWN, plain_code, True),
+    ],
 )
 def test_verify_compares_with_the_bound(monkeypatch, text, code, right):
     monkeypatch.setenv("METAFORK_CPU_ORDER", "reverse")
@@ -121,13 +135,16 @@ int main(void) {
   driver_fill_float(terms, sizeof terms, 4);
   for (int i = 0; i < 1000; i++) driver_term(&up, up, terms[i], 4), up += terms[i];
   for (int i = 1000; i-- > 0;) down += terms[i];
-  const float least = up, beyond = up + 1000 * 2.1f * 0x1p-24f * 600;
-  if (driver_compare("sum", &down, &up, 4, 4, true, 0)) return 1;
+  float beyond = up + 1000 * 2.1f * 0x1p-24f * 600, near = 1 + 0x1p-22f;
+  if (up == down || driver_compare("sum", &down, &up, 4, 4, true, 0)) return 1;
   if (!driver_compare("sum", &beyond, &up, 4, 4, true, 0)) return 2;
-  driver_term(&up, 0, 1, 4), up = 1;  /* a new sum */
-  if (driver_bound((const char *)&up, 4) > 1e-6) return 3;
+  driver_term(&up, 0, 1, 4), up = 1;  /* a new sum, of one term */
+  if (!driver_compare("sum", &near, &up, 4, 4, true, 0)) return 3;
+  near = 1 + 0x1p-23f;
+  if (driver_compare("sum", &near, &up, 4, 4, true, 0)) return 4;
+  near = 1 + 0x1p-23f;
   driver_forget_terms();
-  return driver_bound((const char *)&up, 4) != 0 || least == down ? 4 : 0;
+  return driver_compare("sum", &near, &up, 4, 4, true, 0) ? 0 : 5;
 }
 """
 
