@@ -58,6 +58,13 @@ class _Storing(Rewriter):
         read, _ = SMALL_FLOATS[node.type]
         return ir.Call(read, (_bits(value, node.type),), ScalarType.FLOAT, node.span)
 
+    def call(self, node: ir.Call) -> ir.Expr:
+        """Return a call; the bits of what has just been read are what was read, of any NaN too."""
+        new = self._operation(node)
+        read = next((reads for reads, rounded in SMALL_FLOATS.values() if rounded == node.name), None)
+        (given, *_) = ir.subexpressions(new) or (None,)
+        return given.arguments[0] if read and isinstance(given, ir.Call) and given.name == read else new
+
     def declare(self, node: ir.Declare) -> ir.Declare:
         value = None if node.value is None else self.expression(node.value)
         if not node.type.small:

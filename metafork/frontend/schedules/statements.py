@@ -628,7 +628,7 @@ class StatementBuilder:
             return self._not_bits(call)
         if not place.type.size == value.type.size == many:
             return self._not_bits(call)
-        if value.type.floating != place.type.floating:
+        if value.type.floating != place.type.floating or (value.type.small and value.type is not place.type):
             value = taken_for(bits_of(value), place.type)
         return (*self._ahead(level), ir.Assign(place, "", converted(value, place.type), call.span))
 

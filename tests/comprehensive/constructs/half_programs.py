@@ -59,8 +59,42 @@ void conversions(int n, int B, const half *x, const bfloat16 *y, float *from_hal
 """
 """Names of CUDA and of nobody in particular."""
 
+HOSTS = """
+#include <stdlib.h>
+#include <string.h>
+static const half table[4] = {1, 0.1f, -2.5, 65504};
+static half twice(half h) { return h * 2; }
+static float norm(const half *p, int m)
+{
+  float s = 0;
+  for (const half *q = p; q < p + m; q++) s += *q * *q;
+  return s;
+}
+void hosts(int n, int B, const float *x, half *y, unsigned short *bits)
+{
+  half *t = malloc(n * sizeof(half));
+  meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) t[i] = x[i] * table[i % 4]; }
+  if (n > 1) t[0] = t[1];
+  meta_schedule meta_block(B) {
+    meta_for (int i = 0; i < n; i++) {
+      half h = twice(t[i]);
+      y[i] = h;
+      y[i] += norm(t + i, 1);
+      unsigned short u;
+      memcpy(&u, &h, sizeof u);
+      u ^= bits[i];
+      memcpy(&h, &u, 2);
+      bits[i] = u + (h > 1);
+    }
+  }
+  free(t);
+}
+"""
+"""Code of the host copies such numbers: any compiler can."""
+
 CASES = {
     "forms": (FORMS, [("", {"n": 12, "B": 4, "d": 0.37}), ("", {"n": 33, "B": 11, "d": -2.5})]),
     "product": (PRODUCT, [("", {"n": 16}), ("", {"n": 8})]),
+    "hosts": (HOSTS, [("", {"n": 100, "B": 32})]),
     "conversions": (CONVERSIONS, [("", {"n": 100, "B": 32})]),
 }
