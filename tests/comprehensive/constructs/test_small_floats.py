@@ -27,6 +27,7 @@ def in_block(body, arguments="int n, int B, half *x"):
 
 
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled(1)
 def test_every_leaf_computes_the_bits_of_the_serial_program(name):
     text, _ = CASES[name]
     found = verify(text, strategies=("granularity", "caching"), options=OPTIONS, machine="all")

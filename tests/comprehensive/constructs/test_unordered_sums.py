@@ -119,6 +119,7 @@ def wrong(variant):
         (OWN, plain_code, True),
     ],
 )
+@pytest.mark.sampled(2)
 def test_verify_compares_with_the_bound(monkeypatch, text, code, right):
     monkeypatch.setenv("METAFORK_CPU_ORDER", "reverse")
     found = verify(text, **QUICK, options=OPTIONS, code_of=code, machine="all")

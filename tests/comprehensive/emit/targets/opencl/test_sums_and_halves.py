@@ -26,6 +26,7 @@ def test_other_back_ends(backend, fixture, tmp_path, request):
 
 
 @BACKENDS
+@pytest.mark.sampled(1)
 def test_terms_in_any_order(backend, fixture, tmp_path, request):
     """The driver compares with the bound."""
     one = program(scattering.SCATTER, "scatter.mf", tmp_path, backend, **scattering.QUICK)
@@ -36,6 +37,7 @@ def test_terms_in_any_order(backend, fixture, tmp_path, request):
 
 @BACKENDS
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.sampled(2)
 def test_small_floats_have_the_bits_of_the_serial_code(backend, fixture, name, tmp_path, request):
     text, points = CASES[name]
     one = program(text, "half.mf", tmp_path, backend, counters=("shared_memory",), strategies=("caching",))
