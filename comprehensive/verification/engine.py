@@ -177,8 +177,7 @@ class _Run(Struct):
                     rows[name, leaf.id, one.number] = row
                     self.found.rows.append(row)
             self.progress("guards", number, len(self.result.schedules))
-            finder = Points(tree, self.options.seed)
-            points = chosen_points(finder, self.options.points, TRIES)
+            points = chosen_points(Points(tree, self.options.seed), self.options.points, TRIES)
             checks = point_checks(Points(tree, self.options.seed + 1), points, 60)
             if self.remaining() > 0:
                 checks = [*guard_checks(tree), sympy_check(tree), *checks]

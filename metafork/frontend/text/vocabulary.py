@@ -34,6 +34,13 @@ SMALL_FLOATS = {
 }
 """Names of floating types of 16 bits, of compilers and of CUDA, in files that have no other use for them."""
 
+CONVERSIONS = {
+    **dict.fromkeys(("__half2float", "__bfloat162float"), T.FLOAT),
+    **dict.fromkeys(("__float2half", "__float2half_rn"), T.HALF),
+    **dict.fromkeys(("__float2bfloat16", "__float2bfloat16_rn"), T.BFLOAT16),
+}
+"""Functions of CUDA that convert to a type, as a cast does."""
+
 OTHER_TYPES = frozenset(
     {"FILE", "time_t", "clock_t", "va_list", "fpos_t", "wchar_t", "off_t", "pid_t", "clockid_t", "div_t", "ldiv_t"}
 )

@@ -163,3 +163,15 @@ def test_what_is_refused_says_what_to_write(name):
         parse(Source("half.mf", text), reassociate=True)
     assert {one.code for one in found.value.diagnostics} == {code}
     assert any(said in (one.way_out or "") for one in found.value.diagnostics)
+
+
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("y[i] = __half2float(x[i]) * 3; x[i] = __float2half(y[i]);", "y[i] = (float)x[i] * 3; x[i] = (half)y[i];"),
+        ("z[i] = __float2bfloat16_rn(__bfloat162float(z[i]));", "z[i] = (bfloat16)(float)z[i];"),
+    ],
+)
+def test_conversions_of_cuda_are_casts(written, plain):
+    given = "int n, int B, half x[n], float y[n], bfloat16 z[n]"
+    assert program(in_block(written, given)).body == program(in_block(plain, given)).body
