@@ -54,6 +54,11 @@ C_TYPES: Mapping[ScalarType, Any] = {
     ScalarType.FLOAT: ctypes.c_float,
     ScalarType.DOUBLE: ctypes.c_double,
 }
+NUMPY_TYPES: Mapping[ScalarType, Any] = {
+    **C_TYPES,
+    ScalarType.HALF: np.float16,
+    ScalarType.BFLOAT16: np.uint16,  # NumPy has none: its bits
+}
 _RETURNED = {"void": None, "bool": ctypes.c_bool, **{one.spelling: c_type for one, c_type in C_TYPES.items()}}
 byref, from_buffer = ctypes.byref, ctypes.c_char.from_buffer
 CPU_MACHINE = "sm_80"
@@ -375,7 +380,7 @@ def _returned(function: Function) -> str:
 
 def _dtype(one: FunctionParameter) -> np.dtype[Any]:
     assert one.array is not None
-    found: np.dtype[Any] = np.dtype(C_TYPES[one.array.element])
+    found: np.dtype[Any] = np.dtype(NUMPY_TYPES[one.array.element])
     return found
 
 
@@ -393,7 +398,9 @@ def _layout(one: FunctionParameter) -> Layout:
     own = one.array.element
     slots = one.slots or [Slot(own, number * own.size) for number in range(len(one.members))]
     columns = integer_value(one.array.extents[-1], {})
-    places = {name: (np.dtype(C_TYPES[slot.type]), slot.offset) for name, slot in zip(one.members, slots, strict=True)}
+    places = {
+        name: (np.dtype(NUMPY_TYPES[slot.type]), slot.offset) for name, slot in zip(one.members, slots, strict=True)
+    }
     return Layout(places, columns * own.size)
 
 

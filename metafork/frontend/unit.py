@@ -121,6 +121,7 @@ class UnitParser:
         self._callees = Callees()
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
+        self._small_floats: tuple[str, ...] = ()
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -144,6 +145,7 @@ class UnitParser:
             tuple(str(path) for path in self._headers.found),
             tuple(self._callers),
             self._assumptions,
+            small_floats=self._small_floats,
         )
 
     def _parse(self) -> None:
@@ -178,6 +180,7 @@ class UnitParser:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         scope = FileScope(preprocessed, self._grammar)
+        self._small_floats = scope.small_floats
         if stray and not functions:
             checks.directives(whole)
             for included in preprocessed.included:
@@ -532,7 +535,7 @@ class UnitParser:
             pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
             asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
             given = directives and (directives.rest, directives.span)
-            first = replace(first, static_words=words, asked=asked, directives=given)
+            first = replace(first, static_words=words, asked=asked, directives=given, left_out=tuple(builder.left_out))
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

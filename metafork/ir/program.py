@@ -221,9 +221,10 @@ class Array(Node, frozen=True):
     Of a constant table of the file, ``in_global`` is why it is not in constant memory.
     Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
     of other types are never touched.  ``slots`` are their members while they are one array still.
+    ``small`` says that the host takes its elements, integers to the program, for numbers of a small floating type.
     """
 
-    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots"})
+    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots", "small"})
 
     name: str
     element: ScalarType
@@ -234,6 +235,7 @@ class Array(Node, frozen=True):
     in_global: str = ""
     whole: str = ""
     slots: tuple[Slot, ...] = ()
+    small: bool = False
 
     @property
     def endless(self) -> bool:

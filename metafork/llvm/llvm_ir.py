@@ -158,7 +158,10 @@ class Lowering(ExpressionLowering):
             if stmt.op == "*":
                 self._atomic_product(address, value)
                 return
-            operation = f"atomicrmw {_atomic_operation(stmt.op, type_)} {address.type} {address.text}"
+            operator = stmt.op
+            if operator == "-" and type_.floating:  # devices add
+                operator, value = "+", self.function.result(value.type, f"fneg {value.type} {value.text}")
+            operation = f"atomicrmw {_atomic_operation(operator, type_)} {address.type} {address.text}"
             self.function.result(value.type, f"{operation}, {value.type} {value.text} monotonic")
             return
         if stmt.op:
@@ -255,6 +258,8 @@ class Lowering(ExpressionLowering):
 def _atomic_operation(op: str, type_: ScalarType) -> str:
     """Return what LLVM calls the operation of an atomic update of an element of that type."""
     match op:
+        case "+" if type_.floating:
+            return "fadd"
         case "min" | "max":
             return op if type_.signed else f"u{op}"
         case _:

@@ -58,13 +58,13 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
     """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``.
 
     There, arrays of structures are declared anew, as the rows of scalars that they are to the program, and so are
-    scalars that are arrays of one element to it.
+    scalars that are arrays of one element to it, and arrays of small floating-point numbers, which are their bits.
     """
     taken = set(names_of(program))
     places: list[str] = []
     rows: list[str] = []
     for array in program.arrays:
-        if array.members or array.scalar:
+        if array.members or array.scalar or array.small:
             place = fresh_name(f"{array.name}_rows", taken)
             taken.add(place)
             inner = _extents(array.extents[1:])

@@ -144,6 +144,10 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, type_, typedefs)
     elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
         variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
+    elif not type_.extents and scalar.small:
+        variable.fault, variable.message = "MF0216", f"`{name}` is a single number of type `{scalar.spelling}`"
+        variable.reason = f"kernels take arrays of `{scalar.spelling}`, and compute in `float`."
+        variable.way_out = f"give the schedule a `float`: `float {name}`."
     elif not type_.extents:
         variable.type = scalar
     elif any(extent is None for extent in type_.extents):

@@ -44,7 +44,7 @@ from metafork.frontend.text.other_languages.indices import of_dimensions
 from metafork.frontend.text.other_languages.words import power, unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
-from metafork.frontend.text.vocabulary import CONSTANTS, MATH_FUNCTIONS, scalar_type
+from metafork.frontend.text.vocabulary import CONSTANTS, CONVERSIONS, MATH_FUNCTIONS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -747,6 +747,8 @@ class ExpressionBuilder:
         if not isinstance(call.callee, syntax.Name):
             raise self._reporter.refuse("MF0206", call.span, "a function is called through an expression")
         name = call.callee.name
+        if name in CONVERSIONS and name not in self.functions and len(call.arguments) == 1:
+            return ir.Cast(CONVERSIONS[name], self.build(call.arguments[0]), call.span)
         if name.removeprefix("__builtin_") in MATH_FUNCTIONS:
             name = name.removeprefix("__builtin_")
         known = MATH_FUNCTIONS.get(name)

@@ -82,7 +82,9 @@ class NestBuilder:
         self._reductions = Reductions(reporter, self._scopes.fresh, reassociate is not None)
         self._ordered = OrderedSums(self._reductions, self._unspoken)
         self._ordered_nests: dict[tuple[ir.Expr, ...], None] = {}
-        self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
+        self._statements = StatementBuilder(
+            reporter, typedefs, self._scopes, self._phase, functions, reassociate=reassociate is not None
+        )
         self._statements.named_results |= {name.name for name in syntax.results_of(schedule)}
 
     def build(self) -> Nest:

@@ -107,7 +107,8 @@ class StatementBuilder:
 
     ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
     write, ``reduced`` those of the block that a nest of threads adds up in, ``written`` the arrays that are written,
-    ``uniform_reads`` the reads of arrays at block level.
+    ``uniform_reads`` the reads of arrays at block level.  Where numbers may be added up in any order (``reassociate``),
+    atomic updates may do so.
     """
 
     def __init__(
@@ -117,10 +118,13 @@ class StatementBuilder:
         scopes: Scopes,
         phase: Callable[[syntax.ForStatement], tuple[ir.Stmt, ...]],
         functions: Functions | None = None,
+        *,
+        reassociate: bool = False,
     ) -> None:
         self._reporter = reporter
         self._scopes = scopes
         self._phase = phase
+        self._reassociate = reassociate
         self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
         self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
         self.expressions.inline = self._calls.value
@@ -624,7 +628,7 @@ class StatementBuilder:
             return self._not_bits(call)
         if not place.type.size == value.type.size == many:
             return self._not_bits(call)
-        if value.type.floating != place.type.floating:
+        if value.type.floating != place.type.floating or (value.type.small and value.type is not place.type):
             value = taken_for(bits_of(value), place.type)
         return (*self._ahead(level), ir.Assign(place, "", converted(value, place.type), call.span))
 
@@ -736,7 +740,7 @@ class StatementBuilder:
         own = False
         if isinstance(last, ir.Assign) and isinstance(last.target, ir.Element):
             own = self._scopes.array(last.target.array).of_thread
-        return (*ahead, atomic(last, own, span, self._reporter))
+        return (*ahead, atomic(last, own, self._reassociate, span, self._reporter))
 
     def _called(self, expression: syntax.Expression, level: Level) -> bool:
         """Put a call in line that is a statement of its own; return false for any other expression."""

@@ -444,6 +444,15 @@ def names_in(expression: Expression) -> set[str]:
     return {one.name for one in walk(expression) if isinstance(one, Name)}
 
 
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the conditions that all hold where one does."""
+    if isinstance(condition, Infix) and condition.op == "&&":
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
+    else:
+        yield condition
+
+
 def items_of(braces: Braces) -> Iterator[Expression]:
     """Yield the expressions of a braced initialiser, in textual order."""
     for item in braces.items:

@@ -323,7 +323,8 @@ _ENTRIES = (
         "MF0224",
         "an atomic update of a form that is not supported",
         "what many threads update at the same time must come out the same in every order.",
-        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with "
+        "integers; for floating-point numbers `a[e] += v` or `-=`, with `--reassociate`.",
     ),
     Entry(
         "MF0225",
@@ -437,14 +438,14 @@ _ENTRIES = (
         "a race between blocks",
         "blocks run at the same time and in any order.",
         "let one thread make all updates of an element (a `for` in place of a `meta_for`), say that it is a sum "
-        "(`meta_reduction`), or update integers by `meta_atomic`.",
+        "(`meta_reduction`), or update it by `meta_atomic` (floating-point numbers with `--reassociate`).",
     ),
     Entry(
         "MF0402",
         "a race between threads",
         "threads of a block run at the same time between two nests of thread loops.",
         "put the write and the read into two nests of thread loops. For what all threads add up, use a `for`, "
-        "`meta_reduction`, or `meta_atomic` for integers.",
+        "`meta_reduction`, or `meta_atomic` (floating-point numbers with `--reassociate`).",
     ),
     Entry(
         "MF0403",
