@@ -23,6 +23,7 @@ from metafork.ir.program import Declare, Expr, IntConst, Var, parts_of, walk_exp
 from metafork.ir.rewriting import variables
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
+from metafork.printing.input_lines import END
 from metafork.printing.launches import for_both
 
 # Keywords and alternative tokens of C and C++.
@@ -78,11 +79,14 @@ def identifiers(kernel: Kernel) -> frozenset[str]:
     return frozenset([name for name in names if not _BUILT_IN.fullmatch(name)])
 
 
-def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = ()) -> str:
+def kernel_text(
+    kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = (), *, with_lines: bool = False
+) -> str:
     """Return the definition of the kernel: scalar arguments first, then the pointers of its global memories.
 
     ``constants`` are scalars that are no arguments: what they are computed as, or ``None`` where a macro
-    (``constant_macro``) is the value.  Raises ``ValueError`` where a memory of the shared space has no offset.
+    (``constant_macro``) is the value.  ``with_lines`` marks the line of the input that each statement comes from
+    (``metafork.printing.input_lines``).  Raises ``ValueError`` where a memory of the shared space has no offset.
     """
     outer = [one.name for one in (*kernel.scalars, *(one for one, _ in constants))] + [
         memory.name for memory in kernel.memories
@@ -106,7 +110,8 @@ def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]
     known = frozenset(one.name for one, _ in constants)
     identified = identifiers(kernel) | known
     names = {**renamed(identified), **{name: table_name(name) for name in tables}}
-    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations)
+    line = kernel.line if with_lines else None
+    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations, line=line)
     unused = never_read.outer - used_by_extents
     parameters = ", ".join(_parameters(kernel, spelling, unused))
     pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)
@@ -128,7 +133,8 @@ def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]
                 else f"(unsigned int)({expression(extent, spelling)})"
             )
             lines.append(f"  METAFORK_THREADS({axis}, {text});")
-    return "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
+    end = [END] if with_lines else []
+    return "\n".join([*lines, *statements(body, 2, spelling), *end, "}", ""])
 
 
 def table_name(name: str) -> str:

@@ -140,6 +140,19 @@ def with_jit(target: Target, *, allow_fma: bool) -> Target:
     return found
 
 
+def with_lines(target: Target) -> Target:
+    """Return a back end whose kernels say from which lines of the input they come.  Raises ``TargetOptionError``.
+
+    It has a method ``with_lines`` then, which it may leave out.
+    """
+    own = getattr(target, "with_lines", None)
+    if own is None:
+        message = f"--line-directives is for --backend cuda and hip: kernels of --backend {target.name} are no C++"
+        raise TargetOptionError(message)
+    found: Target = own()
+    return found
+
+
 def for_machine(target: Target, machine: str) -> Target:
     """Return a back end for the preset of ``--machine``, if what it makes is for one kind of GPU anyway.
 
