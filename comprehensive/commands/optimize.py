@@ -289,6 +289,7 @@ def _write(
     try:
         result = texts.in_time(result, deadline)
         leaves, problems = texts.files(result)
+        result = texts.with_notes(result)
     except CannotLowerError as error:
         raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
     except ExternalFunctionError as error:

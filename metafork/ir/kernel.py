@@ -118,6 +118,7 @@ class Kernel(Struct, frozen=True):
     a launch may have up to ``widest`` threads in x.  ``told`` says that the text tells the compiler the extents of the
     block that are constants.  ``spans`` are numbers, computed on the host: where all are below 2**31, each offset made
     of ``OFFSET`` fits in ``int``.  ``line`` is that of the schedule in the input.
+    ``bounds`` are the threads that a block has at most, and the blocks that a multiprocessor shall have registers for.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Kernel(Struct, frozen=True):
     told: bool = False
     spans: tuple[ir.Expr, ...] = ()
     line: int = 1
+    bounds: tuple[int, int] | None = None
 
     @property
     def aligned(self) -> bool:

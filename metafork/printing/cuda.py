@@ -1,6 +1,6 @@
 """CUDA C++ text of a kernel: one ``METAFORK_KERNEL`` definition, the same for nvcc and for the CPU build.
 
-The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(name,
+The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(kind, name,
 parameters, arguments)``, which makes two kernels of it (``metafork.printing.launches``), ``METAFORK_RESTRICT``,
 ``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``), ``METAFORK_SHARED_ARRAY(type, name,
 base, offset_bytes, extent)`` (one array in it), ``METAFORK_THREADS(axis, count)`` and ``METAFORK_TABLE`` (what an array
@@ -117,7 +117,8 @@ def kernel_text(
     pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)
     arguments = ", ".join(spelling.name(name) for name in (*(one.name for one in kernel.scalars), *pointers))
     lines = [line for table in tables.values() for line in _table(table, spelling)]
-    lines += [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
+    bounds = "" if kernel.bounds is None else f" METAFORK_LAUNCH_BOUNDS({kernel.bounds[0]}, {kernel.bounds[1]})"
+    lines += [f"METAFORK_KERNEL(__global__ void{bounds}, {kernel.name}, ({parameters}), ({arguments}))", "{"]
     for one, definition in constants:
         value = constant_macro(one.name) if definition is None else expression(definition, spelling)
         lines.append(f"  [[maybe_unused]] constexpr {spelling.type(one.type)} {spelling.name(one.name)} = {value};")

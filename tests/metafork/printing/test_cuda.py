@@ -57,7 +57,7 @@ def test_the_text_of_a_kernel():
         """
     )
     assert kernel_text(kernel) == (
-        "METAFORK_KERNEL(axpy, (int n, float alpha, const float *METAFORK_RESTRICT x, "
+        "METAFORK_KERNEL(__global__ void, axpy, (int n, float alpha, const float *METAFORK_RESTRICT x, "
         "float *METAFORK_RESTRICT y, [[maybe_unused]] int *METAFORK_RESTRICT z), (n, alpha, x, y, z))\n"
         "{\n"
         "  METAFORK_SHARED(metafork_shared);\n"
