@@ -85,7 +85,7 @@ def test_calls_of_one_form_take_their_own_numbers(loaded):
         found = np.zeros(n // k, np.float32)
         loaded.cut(n, k, found)
         assert found.tolist() == list(range(n // k))
-    with pytest.raises(ValueError, match="x has 4 elements in dimension 0, and .* is 6 there"):
+    with pytest.raises(ValueError, match=r"x has 4 elements in dimension 0, and .* is 6 there"):
         loaded.cut(12, 2, np.zeros(4, np.float32))
     empty = np.zeros(1)
     for _ in range(2):
