@@ -24,7 +24,6 @@ from metafork.comprehensive.emit.generation import (
     header_text,
     marked,
     number_of,
-    runtime_check,
     runtime_marked,
 )
 from metafork.comprehensive.emit.header_file import header_file
@@ -92,12 +91,15 @@ def rendered_files(
     device = target.device_name(name)
     texts = {
         f"{name}.h": header_file(unit, trees, handles_of(target)),
-        device: device_file(unit, trees, codes, target) + runtime_check(device, headers, runtime),
-        f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
+        device: device_file(unit, trees, codes, target),
+        f"{name}_host.c": host_file(unit, trees),
     }
     if generation is None:
         generation = number_of({**texts, **headers})
-    files = {path: marked(text, path, name, generation) for path, text in texts.items()}
+    files = {
+        path: marked(text, path, name, generation, None if path.endswith(".h") else runtime)
+        for path, text in texts.items()
+    }
     place = device if directory is None else str((directory / device).absolute())
     files[device] = _with_lines(files[device], place, unit.source)
     files[header_name(name)] = header_text(name, generation)
