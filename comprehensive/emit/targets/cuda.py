@@ -146,7 +146,7 @@ class Cuda(Struct, frozen=True):
             loaded = ", ".join(f"metafork_own->kernels[{number}].kernel" for number in (0, 1))
             return [
                 "#if defined(METAFORK_CPU)",
-                f"    {', '.join(f'(void){one}' for one in ('metafork_go', *attempt.arguments))};",
+                "    (void)metafork_go;",
                 "    return METAFORK_EUNSUPPORTED;",
                 "#else",
                 *jit_text.launching_compiled(attempt.code, attempt.values, loaded),
@@ -159,7 +159,7 @@ class Cuda(Struct, frozen=True):
             "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
             *attempt.trace,
             f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
-            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.arguments)});",
+            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.typed)});",
             "    });",
             "#else",
             *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),

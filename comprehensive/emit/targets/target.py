@@ -30,15 +30,16 @@ class TargetOptionError(ValueError):
 
 
 class Attempt(Struct, frozen=True):
-    """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
+    """A generated function that takes ``metafork_go``, ``metafork_s``, ``metafork_stream`` and more.
 
-    It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
-    kernel's arguments, in order, and ``trace`` the lines that trace a launch.  ``values`` are those of the code's
-    static parameters.
+    It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the places that hold the kernel's
+    arguments, in order, integers in the lower bytes of 64 bits, ``typed`` the same in their own types, and ``trace``
+    the lines that trace a launch.  ``values`` are those of the code's static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
+    typed: tuple[str, ...]
     trace: tuple[str, ...]
     values: tuple[str, ...] = ()
 

@@ -195,6 +195,51 @@ static inline void metafork_remember(metafork_recent *recent, int leaf, int devi
     recent->known = true;
 }
 
+enum { METAFORK_MOST_NUMBERS = 256, METAFORK_VECTOR_BYTES = 16 };
+
+static inline bool metafork_fits(int64_t value, int bits) {
+    if (bits < 0) return bits <= -64 || (value >= -(INT64_C(1) << (-bits - 1)) && value < INT64_C(1) << (-bits - 1));
+    return bits == 1 || (value >= 0 && (bits >= 63 || value < INT64_C(1) << bits));
+}
+
+/* Whether offsets need 64 bits, or an array begins where no vectors may. */
+static inline bool metafork_needs_large(const metafork_kernel *kernel, const void *inputs, void *const *arrays, int64_t *numbers) {
+    int failed = 0;
+    for (int i = 0; i < kernel->more_count; i++) numbers[kernel->more[i]] = kernel->compute(kernel->more[i], inputs, numbers, &failed);
+    for (int i = 0; i < kernel->span_count && !failed; i++)
+        if (metafork_value(kernel->spans[i], 1, numbers, &failed) > INT32_MAX) return true;
+    uintptr_t places = 0;
+    for (int i = 0; arrays != NULL && i < 64; i++)
+        if ((kernel->aligned >> i & 1) != 0) places |= (uintptr_t)arrays[i];
+    return failed || places % METAFORK_VECTOR_BYTES != 0;
+}
+
+METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void *inputs, metafork_shape *shape, void *const *arrays,
+                                      int64_t *arguments) {
+    int64_t numbers[METAFORK_MOST_NUMBERS];
+    int failed = 0;
+    memcpy(numbers, inputs, (size_t)kernel->integer_count * sizeof *numbers);
+    for (int i = 0; i < kernel->fixed_count; i++)
+        if (numbers[kernel->fixed[i].place] != kernel->fixed[i].value) return METAFORK_EINVAL;
+    for (int i = 0; i < kernel->first_count; i++) numbers[kernel->first[i]] = kernel->compute(kernel->first[i], inputs, numbers, &failed);
+    for (int i = 0; i < kernel->argument_count; i++) {
+        const int bits = kernel->arguments[i].bits;
+        arguments[i] = numbers[kernel->arguments[i].place];
+        if (bits == 1) arguments[i] = arguments[i] != 0;
+        failed |= !metafork_fits(arguments[i], bits);
+    }
+    if (!shape->ready) {
+        int64_t extents[8];
+        for (int i = 0; i < 8; i++) extents[i] = metafork_value(kernel->extents[i], 1, numbers, &failed);
+        memcpy(shape->grid, extents, sizeof shape->grid);
+        memcpy(shape->block, extents + 3, sizeof shape->block);
+        shape->shared_bytes = extents[6];
+        shape->widest = extents[7];
+        shape->large = metafork_needs_large(kernel, inputs, arrays, numbers);
+    }
+    return failed ? METAFORK_EOVERFLOW : METAFORK_OK;
+}
+
 METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
                                           metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays,
                                           metafork_recent *recent, int64_t *integers, int count) {
