@@ -129,7 +129,7 @@ def _attempt(
     One that is ``compiled_for`` some values of parameters takes no others.
     """
     kernel = code.kernel
-    table = f"{function}_table"
+    table = function.replace("_attempt", "_kernel")
     rows = tables.kernel(table, kernel, compiled_for)
     integers = [one.name for one in kernel.scalars if one.name not in signature.values]
     arguments: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -150,20 +151,23 @@ class Cuda(Struct, frozen=True):
                 "    return METAFORK_EUNSUPPORTED;",
                 "#else",
                 *jit_text.launching_compiled(attempt.code, attempt.values, loaded),
-                *launching_a_function(attempt),
+                *chain(*launching_a_function(attempt)),
                 "#endif",
             ]
+        checked, launched = launching_a_function(attempt)
         return [
             "#if defined(METAFORK_CPU)",
-            "    const int metafork_error = metafork_check_shape(metafork_s, NULL);",
-            "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-            *attempt.trace,
+            "    const void *const *const metafork_functions = NULL;",
+            "#else",
+            *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
+            "#endif",
+            *checked,
+            "#if defined(METAFORK_CPU)",
             f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
             f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.typed)});",
             "    });",
             "#else",
-            *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
-            *launching_a_function(attempt),
+            *launched,
             "#endif",
         ]
 

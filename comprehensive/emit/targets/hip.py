@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -113,7 +114,7 @@ class Hip(Struct, frozen=True):
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the runtime."""
-        return [*functions(attempt.code.kernel), *launching_a_function(attempt)]
+        return [*functions(attempt.code.kernel), *chain(*launching_a_function(attempt))]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by HIP's compiler.  Raises ``TargetOptionError`` where contraction is asked for."""

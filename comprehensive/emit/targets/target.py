@@ -212,18 +212,15 @@ def loading(code: LeafCode) -> list[str]:
     ]
 
 
-def launching_a_function(attempt: Attempt) -> list[str]:
-    """Return the statements that launch one of ``metafork_functions``."""
+def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
+    """Return the statements that check and trace, and those that launch one of ``metafork_functions``."""
     pointers = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+    launch = "metafork_launch_kernel(metafork_functions[metafork_s->large], metafork_s, metafork_stream, metafork_p)"
     return [
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *attempt.trace,
-        f"    void *metafork_arguments[] = {{{pointers}}};",
-        "    const void *const metafork_function = metafork_functions[metafork_s->large];",
-        "    return metafork_range_ends(",
-        "        metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments));",
-    ]
+    ], [f"    void *metafork_p[] = {{{pointers}}};", f"    return metafork_range_ends({launch});"]
 
 
 def embedded(code: LeafCode) -> str:
