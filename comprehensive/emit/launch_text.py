@@ -41,7 +41,7 @@ def launch_text(
     if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     names = ", ".join(map(c_string, signature.parameters)) or '""'
-    lines = [*_inputs_type(signature), ""]
+    lines = [*inputs_type(signature), ""]
     if tree.leaves:
         lines += [f"static const char *const {signature.name}_names[] = {{{names}}}; /* of parameters */", ""]
     several = False
@@ -192,7 +192,7 @@ def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]
     return lines
 
 
-def _inputs_type(signature: Signature) -> list[str]:
+def inputs_type(signature: Signature) -> list[str]:
     """Return the type of the parameters and values of a call."""
     fields = [f"{declaration};" for declaration in [*signature.integers(), *signature.value_declarations()]]
     name = f"{signature.name}_inputs"
