@@ -25,6 +25,7 @@ from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
 from metafork.printing.input_lines import END
 from metafork.printing.launches import for_both
+from metafork.printing.steps import steps
 
 # Keywords and alternative tokens of C and C++.
 _KEYWORDS = """\
@@ -111,7 +112,8 @@ def kernel_text(
     identified = identifiers(kernel) | known
     names = {**renamed(identified), **{name: table_name(name) for name in tables}}
     line = kernel.line if with_lines else None
-    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations, line=line)
+    told = steps(body, kernel.memories)
+    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations, line=line, steps=told)
     unused = never_read.outer - used_by_extents
     parameters = ", ".join(_parameters(kernel, spelling, unused))
     pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)

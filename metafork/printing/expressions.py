@@ -52,6 +52,7 @@ class Spelling(Struct, frozen=True):
     ``id``s of declarations whose variable is never read.  ``barrier`` is where the threads of a block meet.
     ``members`` are those of arrays of structures, for people: they are rows in all that is computed.  ``line`` is the
     schedule's in the input, where statements shall say from which line they come (``metafork.printing.input_lines``).
+    ``steps`` are comments, by the ``id`` of the statement in front of which they stand.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Spelling(Struct, frozen=True):
     barrier: str = "__syncthreads()"
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     line: int | None = None
+    steps: Mapping[int, str] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
         """Return the identifier as this language may spell it."""
@@ -387,6 +389,8 @@ def statements(body: tuple[ir.Stmt, ...], indent: int, spelling: Spelling = PLAI
     lines: list[str] = []
     position = 0
     while position < len(body):
+        if id(body[position]) in spelling.steps:
+            lines.append(f"{' ' * indent}/* {spelling.steps[id(body[position])]} */")
         if spelling.line is not None:
             lines.append(marker(line_of(body, position, spelling.line)))
         together = _together(body, position) if spelling.cplusplus else 1

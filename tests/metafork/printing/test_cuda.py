@@ -67,6 +67,7 @@ def test_the_text_of_a_kernel():
         "  [[maybe_unused]] int unused = 1;\n"
         "  __syncthreads();\n"
         "  if (i < n) {\n"
+        "    /* load x into registers */\n"
         "    kept[i % 2] = x[i];\n"
         "    t[i] = kept[0];\n"
         "    y[i] = alpha * t[i] + y[i];\n"
