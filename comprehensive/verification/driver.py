@@ -58,7 +58,7 @@ SUPPORT_DIRECTORY = Path(__file__).parent
 
 ELISION_FLAGS = (
     *("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_reduction(...)="),
-    *("-Dmeta_grid(...)=", "-Dmeta_block(...)=", "-Dmeta_static(...)=", "-Dcache(...)="),
+    *("-Dmeta_grid(...)=", "-Dmeta_block(...)=", "-Dmeta_min_blocks(...)=", "-Dmeta_static(...)=", "-Dcache(...)="),
 )
 """What turns an annotated file into the C program that it means."""
 

@@ -74,7 +74,7 @@ class FileChecks(Struct, frozen=True):
 
     def generated(self, unit: str, schedules: int) -> None:
         """Refuse names that the outputs of a unit with so many schedules have: functions, kernels, tables, markers."""
-        ours = re.compile(rf"{unit}_k(\d+)_\w+|METAFORK_(?:GENERATION|GENERATED|RUNTIME|OWN)_\w+")
+        ours = re.compile(rf"{unit}_k(\d+)_\w+|METAFORK_(?:(?:GENERATION|GENERATED|RUNTIME|OWN)_\w+|HEADERS)")
         preprocessed = self.preprocessed
         named = [(token.text, token.span) for token in preprocessed.tokens]
         named += [(token.text, token.span) for one in preprocessed.included for token in one.tokens]

@@ -353,6 +353,7 @@ class Program(Node, frozen=True):
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
     ``blocked`` says that a ``meta_block`` clause gives the threads of a block, and not how much it computes.
+    ``min_blocks`` is how many blocks a multiprocessor shall have registers for at once.
     """
 
     name: str
@@ -369,6 +370,7 @@ class Program(Node, frozen=True):
     tables: tuple[Table, ...] = ()
     static: tuple[tuple[str, tuple[int, ...]], ...] = ()
     blocked: bool = False
+    min_blocks: IntConst | None = None
     span: Span = NOWHERE
 
     aside: ClassVar[frozenset[str]] = frozenset({"span", "blocked"})

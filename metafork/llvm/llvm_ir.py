@@ -45,7 +45,8 @@ class Lowering(ExpressionLowering):
 
     def __init__(self, kernel: Kernel, target: Target, *, named: bool) -> None:
         head = f"{target.calling_convention} {VOID}".lstrip()
-        super().__init__(target, Function(head, kernel.name, "nounwind", named=named))
+        bounds = "" if kernel.bounds is None else target.bounds(*kernel.bounds)
+        super().__init__(target, Function(head, kernel.name, f"nounwind {bounds}".rstrip(), named=named))
         self.kernel = kernel
         self._assigned = assigned_variables(kernel.body)
         self.loops: list[tuple[Block, Block]] = []

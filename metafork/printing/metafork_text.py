@@ -152,6 +152,7 @@ def _mapping_items(mapping: Mapping) -> list[str]:
 def _schedule(program: Program, indent: int) -> list[str]:
     mapping = program.mapping
     clause = f" cache({', '.join(mapping.cached)})" if mapping.decided or mapping.cached else ""
+    clause += f" meta_min_blocks({program.min_blocks.value})" if program.min_blocks is not None else ""
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
     if items := _mapping_items(mapping):
         lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")

@@ -39,6 +39,9 @@ from metafork.ir.mapping import Mapping
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.rewriting import names_in
 
+MOST_BLOCKS = 32
+"""Blocks that a multiprocessor runs at once, on the GPUs that run most."""
+
 
 def _unusable(variable: Variable) -> UnusableSymbol:
     return UnusableSymbol(
@@ -125,7 +128,7 @@ class ProgramBuilder:
             self.second = Nest(second.grid, second.body, nest.scalars & lengths, written, written)
         program = self._assemble(name, function, nest, clause)
         listed = StaticReader(self._reporter, self._constant, frozenset(self._site.visible)).read(statement, program)
-        return replace(program, static=listed)
+        return replace(program, static=listed, min_blocks=self._min_blocks(statement.min_blocks))
 
     def build_second(self, name: str, function: str) -> ir.Program:
         """Return the program that adds up what the blocks of the first have."""
@@ -190,6 +193,19 @@ class ProgramBuilder:
             return None if found is None or found[1] else number_of(found[0], type_)
         definition = self._values.definition(variable)
         return None if definition is None else number_of(definition.expression, type_)
+
+    def _min_blocks(self, clause: syntax.MinBlocksClause | None) -> ir.IntConst | None:
+        """Return what ``meta_min_blocks`` says; a number that cannot be is reported (MF0115)."""
+        if clause is None:
+            return None
+        number = self._constant(clause.number)
+        if number is not None and 1 <= number <= MOST_BLOCKS:
+            return ir.IntConst(number, span=clause.span)
+        said = "this number of blocks is no integer constant"
+        if number is not None:
+            said = f"no multiprocessor runs {number} blocks at once" if number > 1 else "this number is less than 1"
+        self._reporter.error("MF0115", clause.number.span, said)
+        return None
 
     def _constant(self, value: syntax.Expression) -> int | None:
         """Return the value of an expression of constants, ``None`` where it is none."""

@@ -218,6 +218,7 @@ class Structure:
         cache: tuple[syntax.Name, ...] | None = None
         grid: syntax.GridClause | None = None
         block: syntax.BlockClause | None = None
+        min_blocks: syntax.MinBlocksClause | None = None
         here = index + 1
         if self._text(here, end) == "(":
             nearly_right.schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
@@ -236,6 +237,9 @@ class Structure:
                 here = close + 1
             elif word == "meta_block" and block is None:
                 block = self._block_clause(here, close)
+                here = close + 1
+            elif word == "meta_min_blocks" and min_blocks is None:
+                min_blocks = self._min_blocks_clause(here, close)
                 here = close + 1
             elif word in CLAUSES:
                 self._reporter.error("MF0010", self._tokens[here].span, f"a second `{word}`")
@@ -264,7 +268,8 @@ class Structure:
         if not self._separate(index, stop):
             message = "this schedule is a part of what a macro gives, and not all of it"
             self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
-        return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop), block=block), stop
+        span = self._hull(index, stop)
+        return syntax.ScheduleStatement(cache, grid, body, keyword, span, block=block, min_blocks=min_blocks), stop
 
     def _grid_clause(self, index: int, close: int) -> syntax.GridClause:
         """Parse ``meta_grid(loops)``; one that is reported has no loops."""
@@ -282,6 +287,16 @@ class Structure:
         if not 1 <= len(shape) <= 3:
             self._reporter.error("MF0010", span, "`meta_block(...)` is the shape of a block: one to three extents")
         return syntax.BlockClause(shape[:3], span)
+
+    def _min_blocks_clause(self, index: int, close: int) -> syntax.MinBlocksClause | None:
+        """Parse ``meta_min_blocks(number)``; one that is reported is none."""
+        parts = split_commas(self._tokens, index + 2, close)
+        span = self._hull(index, close + 1)
+        if len(parts) != 1 or parts[0][0] == parts[0][1]:
+            message = "`meta_min_blocks(...)` says how many blocks a multiprocessor runs at once: one number"
+            self._reporter.error("MF0115", span, message)
+            return None
+        return syntax.MinBlocksClause(self._expression(*parts[0], True), span)
 
     def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
         names: list[syntax.Name] = []

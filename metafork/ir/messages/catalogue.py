@@ -71,7 +71,7 @@ _ENTRIES = (
     Entry(
         "MF0010",
         "a syntax error",
-        "a schedule is C99, with eight words of MetaFork.",
+        "a schedule is C99, with nine words of MetaFork.",
         "correct it; the place is where the parser stopped.",
     ),
     Entry(
@@ -208,6 +208,12 @@ _ENTRIES = (
         "a block that no GPU runs (a warning)",
         "a block has at most 1024 threads. The serial code would run on every machine.",
         "give a number up to 1024; 128 and 256 are usual.",
+    ),
+    Entry(
+        "MF0115",
+        "blocks of a multiprocessor that cannot be",
+        "a multiprocessor runs at most 32 blocks and 2048 threads at once.",
+        "give a constant from 1 to 32, `meta_schedule meta_min_blocks(4)`, with at most 2048 threads in all.",
     ),
     Entry(
         "MF0201",

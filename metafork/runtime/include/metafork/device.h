@@ -10,9 +10,12 @@
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
  *   METAFORK_WARPS()                                        whether lanes hand on values: 1
  *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
- *   METAFORK_KERNEL(name, (int n, float *a), (n, a)) { }    two kernels of one text: `name`, for launches whose grid is the
+ *   METAFORK_KERNEL(__global__ void, name, (int n, float *a), (n, a)) { }
+ *                                                           two kernels of one text: `name`, for launches whose grid is the
  *                                                           program's and whose arrays have offsets of 31 bits, and
  *                                                           `name_large` for any; the text sees METAFORK_LARGE, and has
+ *   METAFORK_LAUNCH_BOUNDS(256, 4)                          behind `void` there: a block has at most 256 threads, and a
+ *                                                           multiprocessor shall have registers for 4 blocks
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
  *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
  *                                                           a thread's array are then registers
@@ -51,11 +54,17 @@
 #endif
 
 #define METAFORK_RESTRICT __restrict__
-#define METAFORK_KERNEL(name, parameters, arguments)                                                                   \
+#define METAFORK_KERNEL(kind, name, parameters, arguments)                                                             \
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters;                      \
-    extern "C" __global__ void name parameters { name##_text<false> arguments; }                                       \
-    extern "C" __global__ void name##_large parameters { name##_text<true> arguments; }                                \
+    extern "C" kind name parameters { name##_text<false> arguments; }                                                  \
+    extern "C" kind name##_large parameters { name##_text<true> arguments; }                                           \
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters
+#if defined(METAFORK_HIP)
+/* HIP counts waves of an execution unit, of which a multiprocessor has four (of 64 lanes) or two (of 32). */
+#define METAFORK_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, ((threads) * (blocks) + 255) / 256)
+#else
+#define METAFORK_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
 #define METAFORK_OFFSET_TYPE typename metafork_offset<METAFORK_LARGE>::type
 #define METAFORK_OFFSET(value) (static_cast<METAFORK_OFFSET_TYPE>(value))
 #define METAFORK_ALIGNED() (!METAFORK_LARGE)

@@ -1016,7 +1016,8 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
     return error;
 }
 
-static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions);
+
+METAFORK_RUNTIME int metafork_check_shape(metafork_shape *shape, const void *const *functions);
 
 /* Check a shape of one of two kernels on the device of a queue. */
 static inline int metafork_opencl_check(metafork_opencl_kernel *kernels, metafork_shape *shape, void *queue) {
