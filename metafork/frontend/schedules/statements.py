@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from metafork.frontend.schedules.effects import Effects
-from metafork.frontend.schedules.inlining.calls import is_still
+from metafork.frontend.schedules.inlining.bodies import is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
 from metafork.frontend.schedules.loop_steps import own_start, own_step
