@@ -7,7 +7,7 @@ discussion becomes a ``ScheduleTree``.  ``Result`` carries them with the texts t
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -18,6 +18,7 @@ from msgspec import structs
 
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.analysis.exactness import exact_unit
+from metafork.analysis.extents.host_walk import host_walk
 from metafork.analysis.races.diagnostics import check_races
 from metafork.comprehensive import registry
 from metafork.comprehensive.case_discussion.discussion import Discussion
@@ -368,15 +369,22 @@ def _tree(
     )
 
 
-def _sizes_to_tell(program: Program) -> tuple[tuple[str, str], ...]:
-    """Return the note about arrays of unknown extents, if there are any."""
-    arrays = dict.fromkeys(array.whole or array.name for array in program.arrays if array.endless)
-    said = (
-        f"`{program.function}` cannot copy arrays of which it does not know how many elements they have "
-        f"({', '.join(arrays)}): the serial code runs unless `metafork_extent` or Python tells it, or a pragma. "
-        "Kernels and their launches need not know it."
-    )
-    return ((UNTOLD, said),) if arrays else ()
+def _sizes_to_tell(program: Program) -> Iterator[tuple[str, str]]:
+    """Yield notes about arrays of unknown extents, and tables of pointers, if there are any."""
+    walk = host_walk(program)
+    effort = "" if walk is None else walk.effort
+    tables = ", ".join(array.table for array in program.arrays if array.table)
+    if tables:
+        yield UNTOLD, f"`{program.function}` packs the rows of {tables} for each launch: the host {effort} before it."
+    arrays = dict.fromkeys(array.whole or array.name for array in program.arrays if array.endless and not array.table)
+    if arrays:
+        whole = walk is not None and arrays.keys() <= walk.least.keys()
+        yield (
+            UNTOLD,
+            f"`{program.function}` does not know how many elements some arrays have ({', '.join(arrays)}), which it is "
+            f"to copy: {f'the host {effort} before each launch' if whole else 'the serial code runs'} unless "
+            "`metafork_extent` or Python tells it, or a pragma. Kernels and their launches need not know it.",
+        )
 
 
 def _without_targets_left_out(start: Start, counters: Sequence[Counter]) -> Start:

@@ -8,7 +8,7 @@ stays without end, and a warning says why: kernels need no extents, but a copy o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -31,6 +31,38 @@ if TYPE_CHECKING:
 
 def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
     """Return the parsed file; raises ``metafork.DiagnosticsError``."""
+    unit = _parsed(source, reassociate=reassociate)
+    faults = [one for schedule in unit.schedules for one in _not_packed(unit, schedule)]
+    if faults:
+        raise DiagnosticsError(faults)
+    return unit
+
+
+def _not_packed(unit: TranslationUnit, schedule: Schedule) -> Iterator[Diagnostic]:
+    """Yield errors about tables of pointers of which the host cannot find out what a schedule touches."""
+    tables = [one for one in schedule.program.arrays if one.table]
+    if not tables:
+        return
+    from metafork.analysis.extents.host_walk import host_walk
+
+    walk = host_walk(schedule.program)
+    for array in tables:
+        if walk is None or array.name not in walk.tables:
+            element = array.element.spelling
+            yield Diagnostic(
+                "MF0201",
+                Severity.ERROR,
+                f"`{array.table}` is a table of pointers, and cannot be copied to the GPU",
+                array.span,
+                unit.source.name,
+                "the host copies the elements of its rows that the schedule touches, and the schedule itself writes "
+                "what decides which ones these are.",
+                f"use one array for all rows, such as `{element} {array.table}[n][m]`; or numbers for the first index.",
+            )
+
+
+def _parsed(source: Source, *, reassociate: bool) -> TranslationUnit:
+    """Return the parsed file with the extents of pointers."""
     asked: set[tuple[str, str]] = set()
 
     def without_end(function: str, name: str, schedule: int | None) -> str:
@@ -58,8 +90,10 @@ def parse(source: Source, *, reassociate: bool = False) -> TranslationUnit:
             if not read.forget(endless, others.diagnostics):
                 raise
             unit = frontend.parse(source, reassociate=reassociate, extents=read.extent)
-        left = {array.span for one in unit.schedules for array in one.program.arrays if array.endless}
-        return replace(unit, warnings=tuple(one for one in read.warnings if one.span in left))
+        found = _found_out(unit)
+        told = dict.fromkeys(one for one in read.warnings if one.span in found)
+        left = [replace(one, reason=f"{one.reason} {found[one.span]}") for one in told]
+        return replace(unit, warnings=tuple(left))
     except DiagnosticsError as others:
         refused = _refusal(source, reassociate)
         if isinstance(refused, TranslationUnit):
@@ -282,10 +316,31 @@ def _explained(one: Diagnostic, unfit: list[tuple[Span, Mapping[str, Unknown]]])
     return replace(one, reason=f"{one.reason} Its accesses do not say how many: {why.why}.", way_out=way_out)
 
 
+def _found_out(unit: TranslationUnit) -> dict[Span, str]:
+    """Return what the drop-in does about each array without an extent, by the place of its declaration."""
+    from metafork.analysis.extents.host_walk import host_walk
+
+    found: dict[Span, str] = {}
+    for schedule in unit.schedules:
+        walk = host_walk(schedule.program)
+        for array in schedule.program.arrays:
+            if array.table:
+                continue  # its rows are packed
+            if array.endless and walk is not None and (array.whole or array.name) in walk.least:
+                found.setdefault(array.span, f"Where nothing else says it, the host {walk.effort} before each launch.")
+            elif array.endless:
+                found[array.span] = "Where nothing else says it, the serial code runs."
+    return found
+
+
 def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: Unknown) -> Diagnostic:
     """Return the warning that nobody knows how many elements a pointer leads to, and what can be done."""
     name = array.whole or array.name
-    name = next((one.member for one in function.values if one.name == name and one.member), name)
+    called = {one.name: one.member for one in function.values if one.member}
+    for schedule in unit.schedules:
+        called |= dict(schedule.led) if schedule.function == function.name else {}
+    why = unknown.why.replace(f"`{name}", f"`{called.get(name, name)}")
+    name = called.get(name, name)
     inner = array.extents[1 : len(array.extents) - bool(array.members)]
     rows = "".join(f"[{expression(extent)}]" for extent in inner)
     place = "function" if array.span.start < function.body.start else "schedule"
@@ -300,7 +355,6 @@ def _warning(unit: TranslationUnit, function: Function, array: Array, unknown: U
         f"it is not known how many elements `{name}` has",
         array.span,
         unit.source.name,
-        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {unknown.why}. Where nothing "
-        "else says it, the serial code runs.",
+        f"`{function.name}` copies `{name}` to the GPU, and accesses do not say how much: {why}.",
         f"{way_out} Or say it at run time, `metafork_extent({name}, bytes)`; arrays of Python do so themselves.",
     )

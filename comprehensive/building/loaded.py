@@ -218,12 +218,14 @@ class LoadedFunction:
 
     def _called(self, arguments: list[Any], addresses: Mapping[str, int]) -> Any:
         """Call the function with arrays at their addresses, or at others."""
-        sizes = [arguments[place].nbytes for place in self._endless]
+        sizes = [0 if arguments[place] is None else arguments[place].nbytes for place in self._endless]
         for place, one in self._arrays:
-            arguments[place] = addresses[one.name] if one.name in addresses else arguments[place].ctypes.data
+            if arguments[place] is not None:
+                arguments[place] = addresses[one.name] if one.name in addresses else arguments[place].ctypes.data
         if not self._endless:
             return self._call(*arguments)
-        told = _united((arguments[place], size) for place, size in zip(self._endless, sizes, strict=True))
+        memory = ((arguments[place], size) for place, size in zip(self._endless, sizes, strict=True))
+        told = _united(one for one in memory if one[0] is not None)
         try:
             for start, size in told:
                 self._tell(ctypes.c_void_p(start), ctypes.c_longlong(size))
@@ -264,7 +266,8 @@ class LoadedFunction:
         """
         if given:
             arguments = self._arguments(given, named)
-            named = {one.name: value for one, value in zip(self._parameters, arguments, strict=True) if one.type}
+            named = dict(zip(self._names, arguments, strict=True))
+        named = {**named, **self._asked(named)}
         limits = machine_values(machine or CPU_MACHINE)
         selections = {}
         for one in self._schedules:
@@ -273,6 +276,11 @@ class LoadedFunction:
             selections[one.name] = select(without_unasked(one, point)[0], point)
         return Choice(self._schedules, selections)
 
+    def _asked(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """Return which of the optional arrays there are, by the names of the integers that say so."""
+        optional = ((one.name, one.given.name) for _, one in self._arrays if one.given is not None)
+        return {asked: int(values[name] is not None) for name, asked in optional if name in values}
+
     def _arguments(self, given: Sequence[Any], named: Mapping[str, Any], stream: int | None = None) -> list[Any]:
         """Return all arguments in order, arrays as ndarrays; what extents say is filled in."""
         if len(given) == len(self._names) and not named:
@@ -280,7 +288,8 @@ class LoadedFunction:
         else:
             values = self._bound(given, named)
         for _, one in self._arrays:
-            values[one.name] = self._array(one, values[one.name], stream)
+            if values[one.name] is not None or not (one.nullable or one.given):
+                values[one.name] = self._array(one, values[one.name], stream)
         for one in self._scalars:
             if one.name in values:
                 values[one.name] = self._scalar(one, values[one.name])
@@ -309,6 +318,9 @@ class LoadedFunction:
         """Return an argument as an ndarray of the declared type that C can walk, without a copy."""
         assert one.array is not None
         name, dtype = one.name, self._dtypes[one.name]
+        if value is None:
+            asked = "and the function does not ask whether it is null"
+            raise TypeError(f"{self.__name__}: {name} is None, {asked}; give an array of {dtype}")
         if type(value) is not np.ndarray:
             value = _as_ndarray(name, value, dtype, stream)
             if self._cpu and type(value) is OnDevice:
@@ -357,10 +369,11 @@ class LoadedFunction:
             found = None
             for _, one in self._arrays:
                 assert one.array is not None
-                for extent, length in zip(one.array.extents, values[one.name].shape, strict=False):
+                shape = () if values[one.name] is None else values[one.name].shape
+                for extent, length in zip(one.array.extents, shape, strict=False):
                     unknown = [name for name in variables(extent) if name in missing]
                     if len(unknown) == 1 and found is None:
-                        number = _solved(extent, unknown[0], values, length)
+                        number = _solved(extent, unknown[0], {**values, **self._asked(values)}, length)
                         found = None if number is None else (unknown[0], number)
             if found is None:
                 raise TypeError(f"{self.__name__}: {', '.join(missing)}: no shape says what it is; give it by name")
@@ -369,10 +382,12 @@ class LoadedFunction:
 
     def _check_shapes(self, arguments: Sequence[Any]) -> None:
         """Compare shapes with the declared extents."""
-        values = {name: value for name, value in zip(self._names, arguments, strict=True) if isinstance(value, int)}
+        given = dict(zip(self._names, arguments, strict=True))
+        values = {name: value for name, value in given.items() if isinstance(value, int)} | self._asked(given)
         for place, one in self._arrays:
             assert one.array is not None
-            for axis, (extent, length) in enumerate(zip(one.array.extents, arguments[place].shape, strict=False)):
+            shape = () if arguments[place] is None else arguments[place].shape
+            for axis, (extent, length) in enumerate(zip(one.array.extents, shape, strict=False)):
                 if extent == ENDLESS:
                     continue
                 try:

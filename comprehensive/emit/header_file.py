@@ -189,7 +189,7 @@ def _duty(function: Function) -> str:
     if endless:
         lines.append(
             f"/* How many elements {', '.join(endless)} of {function.name} have is not known: metafork_extent of "
-            "metafork/host.h tells it for a pointer, else serial code runs. */"
+            "metafork/host.h tells it for a pointer, else the host finds it out, or serial code runs. */"
         )
     return "\n".join(lines)
 

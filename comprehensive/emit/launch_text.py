@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from metafork.analysis.extents.host_walk import host_walk
 from metafork.comprehensive.emit.checked_expressions import ComputationError, checked, within_type
 from metafork.comprehensive.emit.effects import Effect
 from metafork.comprehensive.emit.identifiers import c_string
@@ -85,6 +86,8 @@ def run_types(signature: Signature) -> str:
     """Return the parameter types of ``metafork_run_NAME``, which the host file declares and calls."""
     types = ["void *const *"] + ["long long"] * len(signature.parameters)
     types += [declaration.rsplit(" ", 1)[0] for declaration in signature.value_declarations()]
+    if host_walk(signature.program) is not None:
+        types.append("const long long *")
     return ", ".join(types)
 
 
@@ -303,6 +306,8 @@ def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[s
         *signature.integers("long long"),
         *signature.value_declarations(),
     ]
+    walked = host_walk(program) is not None
+    declarations += ["const long long *metafork_reach"] if walked else []
     return [
         f"static const metafork_use {name}_uses[] = {{{', '.join(uses)}}};",
         f"static const char *const {name}_targets[] = {{{', '.join(map(c_string, targets or ['']))}}};",
@@ -330,7 +335,8 @@ def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[s
         f"    {_inputs_variable(signature)}",
         *_empty(program, signature),
         *(f"    {line}" for line in sizes),
-        f"    return metafork_dispatch(&{name}_schedule, metafork_arrays, metafork_bytes, metafork_failed != 0,",
+        f"    return metafork_dispatch(&{name}_schedule, metafork_arrays, metafork_bytes, "
+        f"{'metafork_reach' if walked else 'NULL'}, metafork_failed != 0,",
         f"        metafork_empty, metafork_nothing && metafork_blocks, metafork_v, &metafork_i, {name}_chosen, "
         f"{name}_attempt);",
         "}",

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from metafork.comprehensive.emit.host.members import row_declarations
 from metafork.comprehensive.verification.driver import (
     CONTRACT_PREFIX,
     LENT,
@@ -86,13 +87,15 @@ def _nest(schedule: Schedule, sites: _Sites, lent: Collection[tuple[str, str]]) 
     endless = {one.name: one.whole or one.name for one in program.arrays if one.endless}
     given = frozenset(name for name, whole in endless.items() if (schedule.function, whole) in lent)
     body = map_body(program.body, _checking(program, sites, given))
-    return serial_text(program, body)
+    rows = [*row_declarations(schedule), *(f"const int {name} = {pointer} != 0;" for name, pointer in schedule.asked)]
+    return " ".join(["{", *rows, serial_text(program, body), "}"])
 
 
 def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Callable[[ir.Expr], ir.Expr | None]:
     arrays: dict[str, ir.Array] = {array.name: array for array in program.arrays}
     own = [stmt.array for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray | ir.PrivateArray)]
     arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
+    tables = {name: array.table for name, array in arrays.items()}
     from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 
@@ -102,14 +105,14 @@ def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Calla
         indices: list[ir.Expr] = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
             inner = map_expression(index, checked)
-            if extent == ir.ENDLESS and expr.array not in lent:
+            if tables[expr.array] or (extent == ir.ENDLESS and expr.array not in lent):
                 indices.append(inner)
                 continue
             before, extent = (LENT_BEFORE, ir.IntConst(LENT)) if extent == ir.ENDLESS else (0, extent)
             site = sites.added(expr, index, extent, uniform, from_memory)
             inside = ir.Call(_CHECK, (inner, ir.IntConst(-before), extent, site), ScalarType.LONG_LONG)
             indices.append(inside)
-        return replace(expr, indices=tuple(indices))
+        return replace(expr, array=tables[expr.array] or expr.array, indices=tuple(indices))
 
     return checked
 

@@ -96,9 +96,14 @@ def telling_reference_text(unit: TranslationUnit) -> str:
     """Return the same, but each schedule tells ``driver_reached`` its name and parameters when control comes to it."""
 
     def told(schedule: Schedule) -> str:
-        names = [parameter.name for parameter in schedule.program.parameters]
+        program = schedule.program
+        names = [parameter.name for parameter in program.parameters]
+        # What only the drop-in computes has no name here.
+        own_names = {name: f"{pointer} != 0" for name, pointer in schedule.asked}
+        pitches = [one.extents[1] for one in program.arrays if one.table]
+        own_names |= {one.name: "0" for one in pitches if isinstance(one, Var)}
         form = "".join(f" {name}=%lld" for name in names)
-        values = "".join(f", (long long)({name})" for name in names)
+        values = "".join(f", (long long)({own_names.get(name, name)})" for name in names)
         call = f'driver_reached("reached {schedule.program.name}{form}\\n"{values})'
         # One statement before and after, so that it may stand wherever the schedule does.
         once = f"for (int metafork_once = ({call}, 1); metafork_once; metafork_once = 0) "

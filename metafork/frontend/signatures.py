@@ -15,7 +15,7 @@ from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import Variable, advise, declared
 from metafork.frontend.members.member_parameters import member_parameters
 from metafork.frontend.members.returning import Returning
-from metafork.frontend.members.structure_values import Paths, named_members
+from metafork.frontend.members.structure_values import Paths, asks_for_null, named_members
 from metafork.frontend.pragmas.pointers import said_in_promises
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
@@ -223,6 +223,7 @@ def _with_given(
     parts = tuple(_with_given(one, variables, body, taken) for one in parameter.parts)
     pointer = variables.get(parameter.name)
     alone = any(one.text == parameter.name and after.text not in ("[", "->") for one, after in pairwise(body))
+    parameter = replace(parameter, nullable=alone and asks_for_null(body, parameter.name))
     if pointer is None or not alone or parts or (pointer.pointed is None and pointer.element is None):
         return replace(parameter, parts=parts)
     name = fresh(f"has_{parameter.name}", taken)

@@ -26,6 +26,7 @@ from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
+from metafork.frontend.nests.table_rows import led_to_rows
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.given_memory import given_memory
 from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
@@ -34,6 +35,7 @@ from metafork.frontend.pragmas.pointers import (
     Promise,
     at_schedule,
     give_extent,
+    of_row,
     one_element,
     promised_extents,
     read_extent,
@@ -307,8 +309,10 @@ class UnitParser:
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         parameters = self._with_pointers(parameters, promised, variables, host, scope)
         sites = self._sites(host, others, name)
+        tables = any(site.led for site in sites)
         changed = ((one.visible, site.visible) for one, site in zip(sites, host.sites, strict=True))
         pointers = [old[key] for new, old in changed for key in old if new[key] is not old[key]]
+        known = None if tables else host_accesses(host, tokens, preprocessed.directives, self._callees, pointers)
         self._functions.append(
             Function(
                 name=name,
@@ -317,7 +321,7 @@ class UnitParser:
                 span=whole,
                 body=body_span,
                 static=signatures.is_static(text),
-                accesses=host_accesses(host, tokens, preprocessed.directives, self._callees, pointers),
+                accesses=known,
             )
         )
         self._add_schedules(preprocessed, host, sites, name)
@@ -476,23 +480,25 @@ class UnitParser:
 
     def _sites(self, host: HostFunction, said: Sequence[Promise], function: str) -> list[Site]:
         """Return the schedules of a function, to which pointers among its variables are arrays."""
+        sites = [led_to_rows(site, self._words) for site in host.sites]
         named = {one.name for one in host.variables if one.pointed is not None}
+        rows = [row.text for site in sites for row in site.led if row.number is not None]
         for promise in said:
-            if promise.name not in named:
+            if promise.name not in named and not any(of_row(row, [promise]) for row in rows):
                 message = f"`{promise.name}` does not point to elements of a scalar type"
                 self._reporter.error("MF0321", promise.span, message)
 
         def follows(name: str, number: int) -> syntax.Expression | None:
             if self._extents is None:
                 return None
-            site, text = host.sites[number], self._extents(function, name, number)
+            site, text = sites[number], self._extents(function, name, number)
             pointer = site.visible[name]
             given = given_memory(host, site, pointer) if text in (None, NOT_KNOWN) else None
             return given if given or text is None else read_extent(text, pointer.span, self._grammar)
 
         return [
             at_schedule(host, site, said, partial(follows, number=number), self._words, self._reporter)
-            for number, site in enumerate(host.sites)
+            for number, site in enumerate(sites)
         ]
 
     def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, at: Sequence[Site], function: str) -> None:
@@ -535,7 +541,9 @@ class UnitParser:
             pointers = ((one.given, name) for name, one in site.visible.items() if one.given is not None)
             asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
             given = directives and (directives.rest, directives.span)
-            first = replace(first, static_words=words, asked=asked, directives=given, left_out=tuple(builder.left_out))
+            led = tuple((row.name, row.text) for row in site.led if row.number is not None)
+            left_out = tuple(builder.left_out)
+            first = replace(first, static_words=words, asked=asked, led=led, directives=given, left_out=left_out)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

@@ -222,9 +222,12 @@ class Array(Node, frozen=True):
     Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
     of other types are never touched.  ``slots`` are their members while they are one array still.
     ``small`` says that the host takes its elements, integers to the program, for numbers of a small floating type.
+    What the host packs the rows of a ``table`` of pointers into is an array of them, as long as the longest.
     """
 
-    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots", "small"})
+    aside: ClassVar[frozenset[str]] = frozenset(
+        {"span", "members", "scalar", "in_global", "whole", "slots", "small", "table"}
+    )
 
     name: str
     element: ScalarType
@@ -236,6 +239,7 @@ class Array(Node, frozen=True):
     whole: str = ""
     slots: tuple[Slot, ...] = ()
     small: bool = False
+    table: str = ""
 
     @property
     def endless(self) -> bool:

@@ -28,6 +28,7 @@ class FunctionParameter(Struct, frozen=True):
 
     ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
     Where schedules ask whether there is an array at all (``if (bias != NULL)``), ``given`` is the integer that says so.
+    A pointer is ``nullable`` where the function asks for that anywhere.
     """
 
     name: str
@@ -44,6 +45,7 @@ class FunctionParameter(Struct, frozen=True):
     pointed: ScalarType | None = None
     columns: int = 0
     given: FunctionParameter | None = None
+    nullable: bool = False
 
 
 class HostIndex(Struct, frozen=True):
@@ -192,7 +194,8 @@ class Schedule(Struct, frozen=True):
     of products are fused, if it says so; where the program is ``contracted``, its text is no longer what it computes,
     nor is it where floating-point numbers are added up in a ``stated_order``.  The word of a ``hidden`` one stands in a
     macro, which is used at ``span``.  ``static_words`` are the ``meta_static`` in front of it, which are no C.
-    ``asked`` are integers that say of pointers of the function whether they are not null when the schedule runs.
+    ``asked`` are integers that say of pointers of the function whether they are not null when the schedule runs;
+    ``led`` are rows of its tables of pointers, by their names and as C calls them (``rows[1]``).
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
     they are applied, ``written`` is the program before.  ``left_out`` are assertions in it that kernels do not have.
     """
@@ -210,6 +213,7 @@ class Schedule(Struct, frozen=True):
     hidden: bool = False
     static_words: Span | None = None
     asked: tuple[tuple[str, str], ...] = ()
+    led: tuple[tuple[str, str], ...] = ()
     directives: tuple[str, Span] | None = None
     written: Program | None = None
     left_out: tuple[Span, ...] = ()

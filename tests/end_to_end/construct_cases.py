@@ -38,7 +38,7 @@ DEAD = {
         "meta_schedule { meta_for (int i = 0; i < n / B; i++) { int other, s = 1; other = i;"
         " while (s < B) { s *= 2; other = s; meta_for (int j = 0; j < B; j++) y[i * B + j] += s; } } }"
     ),
-    "in a loop in a loop": function(
+    "dead in a loop in a loop": function(
         loop("while (x[i] > 1) { int l; x[i] /= 2; while (x[i] > 3) { l = i; l += 2; x[i] -= 1; } } y[i] = x[i];")
     ),
     "in functions": function(

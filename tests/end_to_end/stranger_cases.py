@@ -24,7 +24,7 @@ class Stranger(Struct, frozen=True):
 STRANGERS = {
     "bilateral": Stranger(random=False),
     "breadth_first": Stranger(random=False, warned=("MF0403", "MF0405")),
-    "cluster_points": Stranger("MF0201", "rows are found by a table of pointers"),
+    "cluster_points": Stranger(random=False),
     "cosine_blocks": Stranger(random=False),
     "count_triangles": Stranger(),
     "cross_sections": Stranger(),
@@ -45,7 +45,7 @@ STRANGERS = {
     "quantized_blocks": Stranger(),
     "relax_edges": Stranger(random=False),
     "scatter_charge": Stranger(random=False, reassociate=True),
-    "sparse_rows": Stranger("MF0201", "rows are found by a table of pointers in a structure"),
+    "sparse_rows": Stranger(random=False, warned=("MF0405",)),
     "transformer_layernorm": Stranger(),
     "transformer_matmul": Stranger(),
     "transformer_softmax": Stranger(),

@@ -1,7 +1,7 @@
 """Constructs of C in schedules: the drop-in does what the same text does as C, and a leaf runs, not the serial code.
 
-All functions of ``construct_cases`` and ``c_form_cases`` stand in one file, which is optimized, built for the CPU with
-sanitizers, and run once for each case.
+All functions of the tables stand in one file, which is optimized, built for the CPU with sanitizers, and run once for
+each case.
 """
 
 import os
@@ -12,9 +12,12 @@ import pytest
 from tests.end_to_end.c_form_cases import FORMS
 from tests.end_to_end.commands import METAFORK, run
 from tests.end_to_end.construct_cases import CASES as CONSTRUCTS
+from tests.end_to_end.row_cases import ROWS
+from tests.end_to_end.walk_cases import WALKS
 from tests.runtime.compiling import CALLED
 
-CASES = {**CONSTRUCTS, **FORMS}
+CASES = {**CONSTRUCTS, **FORMS, **ROWS, **WALKS}
+assert len(CASES) == sum(map(len, (CONSTRUCTS, FORMS, ROWS, WALKS)))
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <assert.h>\n#include <string.h>\n"
@@ -104,7 +107,14 @@ def programs(tmp_path_factory):
     run(*cxx, "-w", "-c", "cases.out/cases.cu", "-o", "device.o", cwd=folder)
     run(*c, "-c", "driver.c", "-o", "driver.o", cwd=folder)
     run("g++", *ASAN, "host.o", "device.o", "driver.o", "-lm", "-o", "ours", cwd=folder)
-    serial = ("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_block(...)=", "-Dmeta_reduction(...)=", "-Dcache(...)=")
+    serial = (
+        "-Dmeta_for=for",
+        "-Dmeta_schedule=",
+        "-Dmeta_block(...)=",
+        "-Dmeta_reduction(...)=",
+        "-Dcache(...)=",
+        "-Dmeta_atomic=",
+    )
     run(*c, *serial, "-x", "c", "cases.mf", "driver.c", "-lm", "-o", "theirs", cwd=folder)
     return folder
 

@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         printf("%d choices\n", choices);
         return 0;
     }
-    const int ran = metafork_dispatch(&schedule, arrays, bytes, false, false, false, values, nullptr, chosen, attempted);
+    const int ran = metafork_dispatch(&schedule, arrays, bytes, nullptr, false, false, false, values, nullptr, chosen, attempted);
     if (!given["moved"].empty() && !metafork_unchanged(0, "s")) printf("moved: %d %d\n", data[0], data[1]);
     metafork_enter();
     metafork_leave(nullptr);

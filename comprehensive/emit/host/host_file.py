@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from metafork.comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
 from metafork.comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
-from metafork.comprehensive.emit.host.members import member_declarations, member_test
+from metafork.comprehensive.emit.host.members import member_declarations, member_test, row_declarations
 from metafork.comprehensive.emit.host.small_floats import converts
 from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
 from metafork.comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.emit.host.walks import walk_text
 from metafork.comprehensive.emit.identifiers import c_comment, c_string
 from metafork.comprehensive.emit.launch_text import run_types
 from metafork.comprehensive.emit.signature import host_arrays, signature_of
@@ -107,7 +108,7 @@ def _checked_assumption(one: Assumption) -> str:
 def _prefix(unit: TranslationUnit) -> str:
     """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
     prefix = "metafork_"
-    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|size)", unit.source.text):
+    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|reach|size|walks)", unit.source.text):
         prefix += "x_"
     return prefix
 
@@ -152,7 +153,9 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
     prefix = _prefix(unit)
     results = {array.name: f"{prefix}result_{array.name}" for array in signature.moved if array.scalar}
     places = ", ".join(f"(void *){results.get(one.name, one.name)}" for one in signature.moved) or "0"
-    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */", *map(_layout, _structures(schedule))]
+    lines = [f"{{ /* meta_schedule, line {schedule.span.line} */"]
+    lines += row_declarations(schedule)
+    lines += map(_layout, _structures(schedule))
     for array in signature.moved:
         if array.name in results:
             place = results[array.name]
@@ -166,16 +169,21 @@ def _dispatch(unit: TranslationUnit, schedule: Schedule, regions: Sequence[Trans
         for name, place in results.items()
     )
     lines += [f"const int {name} = {pointer} != 0;" for name, pointer in schedule.asked]
+    walk = walk_text(signature, prefix)
+    lines += walk.before
     lines.append(f"void *const {prefix}arrays[{max(len(signature.moved), 1)}] = {{{places}}};")
-    arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values])
+    arguments = ", ".join([f"{prefix}arrays", *signature.parameters, *signature.values, *walk.argument])
     run = f"metafork_run_{signature.name}({arguments})"
     doubts = _unchanged(unit, schedule)
     if doubts:
-        run = f'(metafork_unchanged({" && ".join(doubts)}, "{signature.name}") && {run})'
+        run = f'metafork_unchanged({" && ".join(doubts)}, "{signature.name}") && {run}'
+    if doubts or walk.may_run:
+        run = f"({' && '.join([*walk.may_run, run])})"
     lines.append(f"if (!{run}) {{")
     followed = _function_of(unit, schedule).accesses is not None
     kept = followed or any(schedule.number in region.schedules for region in regions)
-    end = f"}} else {{{back} }}" if results else "}"
+    back += "".join(f" {line}" for line in walk.behind)
+    end = f"}} else {{{back} }}" if back else "}"
     return "\n".join([*lines, _serial_text(unit, schedule), f"{end} }}" if kept else f"{end}\nmetafork_settle(); }}"])
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from metafork.frontend.text.vocabulary import HEADER_TYPES
-from metafork.ir.translation_unit import Function, FunctionParameter
+from metafork.ir.translation_unit import Function, FunctionParameter, Schedule
 
 FLAT_SUFFIX = "_metafork_flat"
 """What the symbol of a flat function ends with."""
@@ -31,6 +31,11 @@ def _declared(member: FunctionParameter) -> str:
 def _value(member: FunctionParameter) -> str:
     pointer, arrow, _ = member.member.partition("->")
     return f"{pointer} ? {member.member} : 0" if arrow else member.member
+
+
+def row_declarations(schedule: Schedule) -> list[str]:
+    """Return the declarations of rows that a schedule knows by names of their own."""
+    return [f"const __typeof__({row}) {name} __attribute__((unused)) = {row};" for name, row in schedule.led]
 
 
 def member_test(member: FunctionParameter) -> str:

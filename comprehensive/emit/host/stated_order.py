@@ -44,7 +44,7 @@ def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *,
         (text,) = texts
         return text
     lines = ["{ /* floating-point numbers are added up in a stated order */"]
-    lines.append(f"const _Bool {_IN_ORDER} = " + "\n  && ".join(_conditions(place[0].program, order)) + ";")
+    lines.append(f"const _Bool {_IN_ORDER} = " + "\n  && ".join(computed_as_written(place[0].program, order)) + ";")
     lines += [
         f"{array.element.spelling} *const {array.name} = {_IN_ORDER} ? __builtin_malloc({_size(array)}) : 0;"
         for array in order.parts
@@ -57,7 +57,7 @@ def in_order(place: Sequence[Schedule], texts: Sequence[str], otherwise: str, *,
     return "\n".join(lines)
 
 
-def _conditions(program: ir.Program, order: StatedOrder) -> list[str]:
+def computed_as_written(program: ir.Program, order: StatedOrder) -> list[str]:
     """Return conditions under which a program computes what its text does; what one divides by stands before it."""
     phases = [stmt for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase)]
     loops = [*program.grid, *(loop for phase in phases for loop in phase.threads)]

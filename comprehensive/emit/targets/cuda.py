@@ -97,7 +97,7 @@ class Cuda(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h",
         "host.h", "launch.h", "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "race.h",
-        "residents.h", "small_floats.h", "streams.h", "target_cuda.h",
+        "residents.h", "row_tables.h", "small_floats.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: str | None = None

@@ -66,7 +66,7 @@ class Hip(Struct, frozen=True):
     name: str = "hip"
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "hip.h",
-        "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h",
+        "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h", "row_tables.h",
         "small_floats.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)

@@ -55,7 +55,7 @@ class OpenCl(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
         "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "program_cache.h", "residents.h",
-        "small_floats.h", "streams.h", "target_opencl.h",
+        "row_tables.h", "small_floats.h", "streams.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     handles: Handles = _HANDLES

@@ -61,7 +61,7 @@ class Ptx(Struct, frozen=True):
     hardware: Hardware = NVIDIA
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
-        "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h",
+        "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h", "row_tables.h",
         "small_floats.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)

@@ -42,6 +42,10 @@ FAR = 1_000_003
 """What parameters are in some of the launches that are gone through."""
 
 
+ANY = 3
+"""A value of parameters that no condition names."""
+
+
 class Region(Struct, frozen=True):
     """Launches: those whose parameters ``prover`` knows; ``points`` are some of them."""
 
@@ -67,7 +71,10 @@ class Region(Struct, frozen=True):
         """Return the launches in which more holds; or all of them, which have a ``symbol`` more, defined in them."""
         more = tuple(more)
         if symbol is not None:
-            known = tuple({**point, symbol.name: symbol.evaluate(point)} for point in self.points)
+            # A parameter of which nothing is known yet may have any value.
+            free = dict.fromkeys({name for operand in symbol.operands for name in operand.symbols}, ANY)
+            each = ({**free, **point} for point in self.points)
+            known = tuple({**point, symbol.name: symbol.evaluate(point)} for point in each)
             return Region(self.prover.with_premises(more, (symbol,), known), known)
         points = tuple(point for point in self.points if all(one.holds(point) for one in more))
         if self.points and not points:

@@ -91,13 +91,19 @@ def _scratch(race: Race, program: ir.Program, function: Function) -> str:
     if array is None:
         return ""  # one of the block's own
     own = array.span.start in range(function.body.start, function.body.end) and not array.members and not array.scalar
-    if not own or not all(isinstance(extent, ir.IntConst) for extent in array.extents):
+    if not own:
         return ""
     for access in (race.first, race.second):
         alike = {loop.var for loop in access.loops if loop.kind is LoopKind.SERIAL}
         alike |= {parameter.name for parameter in program.parameters}
         if not all(index is not None and index.symbols <= alike for index in access.indices):
             return ""
+    if array.endless or not all(isinstance(extent, ir.IntConst) for extent in array.extents):
+        declaration = f"{array.element.spelling} {array.name}{'[64]' * len(array.extents)};"
+        return (
+            "give each iteration an array of its own, in the loop and with constant extents that are large enough: "
+            f"`{declaration}`; or make it a row for each iteration of a larger array."
+        )
     extents = "".join(f"[{expression(extent)}]" for extent in array.extents)
     declaration = f"{array.element.spelling} {array.name}{extents};"
     return (

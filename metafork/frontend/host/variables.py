@@ -25,7 +25,8 @@ class Variable(Struct, eq=False):
     members, and ``structure`` says which.  ``since`` is the place from which it has its declared extents, ``escapes``
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
     ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
-    pointer whether it is not null.
+    pointer whether it is not null.  Of a table of pointers, ``row`` is the type of what they lead to, and ``row_count``
+    their number where it is declared; rows that are packed are those of the ``table`` of that name.
     """
 
     name: str
@@ -52,6 +53,9 @@ class Variable(Struct, eq=False):
     initial: syntax.Expression | None = None
     braces: syntax.Braces | None = None
     given: Variable | None = None
+    row: ScalarType | None = None
+    row_count: syntax.Expression | None = None
+    table: str = ""
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:
@@ -102,13 +106,30 @@ class Assertion(Struct, frozen=True):
     scope: dict[str, Variable]
 
 
+class Row(Struct, frozen=True):
+    """A row of a table of pointers, by a name of its own; without a number, all of them, packed."""
+
+    name: str
+    table: str
+    number: int | None
+
+    @property
+    def text(self) -> str:
+        """What C calls it."""
+        return self.table if self.number is None else f"{self.table}[{self.number}]"
+
+
 class Site(Struct, frozen=True):
-    """A schedule with what surrounds it: visible variables and the loops around it, outermost first."""
+    """A schedule with what surrounds it: visible variables and the loops around it, outermost first.
+
+    The host hands it pointers that are ``led`` to rows of its tables.
+    """
 
     statement: syntax.ScheduleStatement
     visible: dict[str, Variable]
     loops: tuple[syntax.ForStatement | syntax.WhileStatement, ...]
     order: int
+    led: tuple[Row, ...] = ()
 
 
 def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> Variable:
@@ -129,12 +150,16 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     if first is None and len(rows) == len(inner or rows) and type_.pointers == stars and not type_.function:
         plain = not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed, variable.rows = scalar if plain else None, rows
+    if type_.pointers + len(type_.extents) == 2 and type_.pointers and not type_.rows and not type_.function:
+        variable.row = None if type_.qualifiers & {"volatile", "_Atomic"} else scalar
+        variable.row_count = first
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
     elif scalar is None and " ".join(type_.words) in typedefs.conditional:
         _with_unknown_type(variable, type_, typedefs)
     elif type_.pointers:
         variable.fault, variable.message = "MF0201", f"`{name}` is a pointer"
+        _of_no_elements(variable, type_, scalar)
     elif type_.words == ("struct",) and (structure is None or not type_.extents):
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure, union or enumeration"
     elif structure is not None and (structure.fault or not type_.extents):
@@ -156,6 +181,22 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def _of_no_elements(variable: Variable, type_: syntax.TypeName, scalar: ScalarType | None) -> None:
+    """Say of a pointer why it leads to nothing that a schedule takes."""
+    if len(type_.extents) > 1:
+        variable.message = f"`{variable.name}` is a table of pointers with several dimensions"
+        variable.reason = "a table of pointers has one dimension."
+        variable.way_out = "use a table for each number of the outer dimension, or one array for all elements."
+    elif scalar is None and type_.words in _OTHER_NUMBERS:
+        words = " ".join(type_.words)
+        variable.message = f"`{variable.name}` leads to numbers of type `{words}`, which no schedule can use"
+        variable.reason = "the GPU has `float` and `double`."
+        variable.way_out = f"use `double *{variable.name}`."
+
+
+_OTHER_NUMBERS = {("long", "double"), ("double", "long"), ("__float128",), ("_Float128",)}
 
 
 def without_size(variable: Variable) -> None:

@@ -168,6 +168,22 @@ def _is_asked(tokens: Sequence[Token], at: int) -> bool:
     return before == "!" or not {before, after}.isdisjoint(("==", "!=", "&&", "||"))
 
 
+def asks_for_null(tokens: Sequence[Token], name: str) -> bool:
+    """Say whether some condition asks whether a pointer is null: ``if (p)``, ``p != NULL``, ``!p``, ``p ? 1 : 0``."""
+    texts = ["", "", *(token.text for token in tokens), "", ""]
+    for at, text in enumerate(texts):
+        if text != name:
+            continue
+        (*_, second, before), (after, other, *_) = texts[at - 2 : at], texts[at + 1 : at + 3]
+        compared = (before in ("==", "!=") and second in ("0", "NULL", ")")) or (
+            after in ("==", "!=") and other in ("0", "NULL", "(")
+        )
+        alone = before == "(" and after == ")" and second in ("if", "while")
+        if compared or alone or before == "!" or after == "?" or not {before, after}.isdisjoint(("&&", "||")):
+            return True
+    return False
+
+
 def _stores_to_numbers(
     head: Sequence[Token], tokens: Sequence[Token], types: TypeNames, others: Collection[str]
 ) -> bool:
@@ -177,7 +193,7 @@ def _stores_to_numbers(
         path.rpartition(".")[2]
         for structure in types.structures.values()
         for path, type_ in single_members(structure, types)
-        if type_.pointers and structure_of(type_, types) is None
+        if type_.pointers == 1 and structure_of(type_, types) is None
     }
     partners = match_brackets(tokens)
     opened = {last: first for first, last in partners.items()}

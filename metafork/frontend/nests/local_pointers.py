@@ -9,7 +9,7 @@ pointers.  Other pointers stay, and are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -58,14 +58,23 @@ def with_places(
     rewriting = _Rewriting(typedefs, free_names(statement) | visible.keys() | own)
     for parameter in walking:
         statement = rewriting.parameter(parameter, statement)
-    return rewriting.finished(rewriting.statement(statement, dict(visible)))
+    return finished(rewriting.statement(statement, dict(visible)), rewriting.bases)
+
+
+def finished(statement: syntax.Statement, bases: Sequence[syntax.Expression] = ()) -> syntax.Statement:
+    """Return a statement in which pointers into ``bases`` are compared by offsets; assignments to a choice branch."""
+    if bases:
+        statement = with_expressions(statement, lambda one: compared(one, bases))
+    if isinstance(statement, syntax.ExpressionStatement) and not statement.atomic:
+        return _branched(statement, statement.expression)
+    return with_statements(statement, lambda one: finished(one, bases))
 
 
 class _Rewriting:
     def __init__(self, typedefs: TypeNames, taken: set[str]) -> None:
         self._typedefs = typedefs
         self._taken = taken
-        self._bases: list[syntax.Expression] = []
+        self.bases: list[syntax.Expression] = []
 
     def statement(self, statement: syntax.Statement, scope: dict[str, Variable]) -> syntax.Statement:
         """Return a statement with its pointers written out; ``scope`` are the variables that are visible in front."""
@@ -107,11 +116,11 @@ class _Rewriting:
             for one in scalars:
                 kept.append(one)
                 scope[one.name] = declared(one, self._typedefs, 0)
-            first, *rest = (_with_pointer(one, pointer) for one in follows.items)
+            first, *rest = (with_pointer(one, pointer) for one in follows.items)
             if isinstance(pointer, Walking):
                 rest = self._closed(rest, pointer)
             elif isinstance(pointer, Fixed) and isinstance(pointer.place, Place):
-                self._bases.append(pointer.place.base)
+                self.bases.append(pointer.place.base)
             assert isinstance(first, syntax.Declaration)
             left = list(first.declarators)
         return tuple(kept), rest
@@ -138,17 +147,9 @@ class _Rewriting:
             return body
         kept = self._scalar(declarator, "at", syntax.Constant("0", declarator.span))
         walking = Walking(name, base, kept.name)
-        self._bases.append(base)
-        items = self._closed([_with_pointer(one, walking) for one in body.items], walking)
+        self.bases.append(base)
+        items = self._closed([with_pointer(one, walking) for one in body.items], walking)
         return replace(body, items=(syntax.Declaration((kept,), declarator.span), *items))
-
-    def finished(self, statement: syntax.Statement) -> syntax.Statement:
-        """Return a statement in which pointers are compared by offsets, and assignments to a choice are branches."""
-        if self._bases:
-            statement = with_expressions(statement, lambda one: compared(one, self._bases))
-        if isinstance(statement, syntax.ExpressionStatement) and not statement.atomic:
-            return _branched(statement, statement.expression)
-        return with_statements(statement, self.finished)
 
     # --- which pointers ---------------------------------------------------------------------------------------
 
@@ -162,6 +163,7 @@ class _Rewriting:
             return None, []
         if type_.extents:
             return self._table(declarator, scope, rest), []
+        declarator = self._without_casts(declarator)
         if declarator.name in _changed(rest) or declarator.value is None:
             return self._walking(declarator, scope, rest)
         place = self._led(declarator, declarator.value, scope, rest)
@@ -177,6 +179,16 @@ class _Rewriting:
                 return Fixed(declarator.name, replace(place, condition=syntax.Name(kept.name, condition.span))), [kept]
             case _:
                 return Fixed(declarator.name, place), []
+
+    def _without_casts(self, declarator: syntax.Declarator) -> syntax.Declarator:
+        """Return a pointer whose first value is not converted to its own type: ``float *p = (float *)x;``."""
+        own = element_of(declared(declarator, self._typedefs, 0))
+        while isinstance(declarator.value, syntax.Conversion):
+            cast = replace(declarator, type=declarator.value.type)
+            if own is None or element_of(declared(cast, self._typedefs, 0)) != own:
+                break
+            declarator = replace(declarator, value=declarator.value.operand)
+        return declarator
 
     def _scalar(self, declarator: syntax.Declarator, suffix: str, value: syntax.Expression | None) -> syntax.Declarator:
         """Return the declaration of a scalar for the offset of a pointer."""
@@ -240,7 +252,7 @@ class _Rewriting:
             assert first is not None
             assert isinstance(first[0], Place)
             kept = replace(kept, value=first[0].offset or syntax.Constant("0", declarator.span))
-        self._bases.append(bases[0])
+        self.bases.append(bases[0])
         return walking, [kept]
 
     def _table(self, declarator: syntax.Declarator, scope: Scope, rest: syntax.Block) -> Table | None:
@@ -264,7 +276,7 @@ class _Rewriting:
             match part:
                 case syntax.Subscript(base=syntax.Name(name=other), index=index) if other == name:
                     named -= 1
-                    if not all(isinstance(one, _OF_SCALARS) for one in syntax.walk(index)) or changed([index]):
+                    if not all(isinstance(one, OF_SCALARS) for one in syntax.walk(index)) or changed([index]):
                         return None
                 case syntax.Assignment(target=syntax.Subscript(base=syntax.Name(name=other))) if other == name:
                     return None
@@ -291,9 +303,10 @@ def _given_places(rest: syntax.Statement, name: str) -> list[syntax.Expression] 
     return found
 
 
-def _with_pointer(statement: syntax.Statement, pointer: Pointer) -> syntax.Statement:
+def with_pointer(statement: syntax.Statement, pointer: Pointer) -> syntax.Statement:
+    """Return a statement in which a pointer is written out."""
     statement = with_expressions(statement, lambda one: written_out(one, pointer))
-    return with_statements(statement, lambda one: _with_pointer(one, pointer))
+    return with_statements(statement, lambda one: with_pointer(one, pointer))
 
 
 def _with_effects(statement: syntax.Statement) -> syntax.Statement:
@@ -360,7 +373,7 @@ def _bases_of(place: Place | Choice) -> set[str]:
     return {name for one in _places(place) for name in syntax.names_in(one.base)}
 
 
-_OF_SCALARS = (syntax.Name, syntax.Constant, syntax.Infix, syntax.Prefix, syntax.Conversion, syntax.Ternary)
+OF_SCALARS = (syntax.Name, syntax.Constant, syntax.Infix, syntax.Prefix, syntax.Conversion, syntax.Ternary)
 """Expressions whose values depend on those of variables alone."""
 
 
@@ -376,7 +389,7 @@ def _row_lasts(base: syntax.Expression, rest: syntax.Statement) -> bool:
 def _lasts(expression: syntax.Expression, rest: syntax.Statement) -> bool:
     """Return whether an expression keeps its value: it is made of scalars that nothing changes, not of memory."""
     of_scalars = all(
-        isinstance(one, _OF_SCALARS) and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
+        isinstance(one, OF_SCALARS) and not (isinstance(one, syntax.Prefix) and one.op in ("++", "--", "*", "&"))
         for one in syntax.walk(expression)
     )
     return of_scalars and syntax.names_in(expression).isdisjoint(_changed(rest))

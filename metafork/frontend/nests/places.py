@@ -6,7 +6,7 @@ the second one may be null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -242,7 +242,7 @@ def offset_from(pointer: syntax.Expression, base: syntax.Expression) -> syntax.E
             return None
 
 
-def compared(expression: syntax.Expression, bases: list[syntax.Expression]) -> syntax.Expression:
+def compared(expression: syntax.Expression, bases: Sequence[syntax.Expression]) -> syntax.Expression:
     """Return an expression in which places in one array are compared, or subtracted, by their offsets."""
     expression = with_operands(expression, lambda one: compared(one, bases))
     if not isinstance(expression, syntax.Infix) or expression.op not in ("<", "<=", ">", ">=", "==", "!=", "-"):

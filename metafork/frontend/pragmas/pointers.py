@@ -7,7 +7,7 @@ calls the function::
     #pragma metafork extents(p[n * m], q[n])
 
 Of a pointer to rows, ``float (*p)[m]``, it gives those too: ``extents(p[n][m])``.  ``extents(p[?])`` says that nobody
-knows how many elements there are.
+knows how many elements there are.  Of one row in a table of pointers, ``extents(rows[1][n])`` says it.
 
 A pointer that is no parameter may lead elsewhere at every schedule, and is an array of its own there.  A pragma in
 front of the schedule says its extent, by variables as they are where the schedule stands.  So is a parameter whose
@@ -72,7 +72,7 @@ def promised_extents(
         if directive.word == "pragma" and last <= directive.span.start < whole.end and words == ["metafork", "extents"]:
             try:
                 for one in _read(directive, grammar, expand, members):
-                    if one.name in variables:
+                    if one.name in variables and not (variables[one.name].row and one.rows):
                         found[one.name] = _checked(one, variables[one.name])
                     else:
                         others.append(one)
@@ -97,10 +97,12 @@ def at_schedule(
     """
     visible = dict(site.visible)
     names = {*taken, *visible}
+    rows = {row.name: row.text for row in site.led}
     for name, one in site.visible.items():
         if one.pointed is None or one.fault != "MF0201" or not _rows_stay(host, site, one):
             continue
-        said = [each for each in promises if each.name == name and each.span.start < site.statement.span.start]
+        here = [each for each in promises if each.span.start < site.statement.span.start]
+        said = [each for each in here if each.name == name] or of_row(rows.get(name, ""), here)
         if said:
             extent = None
             try:
@@ -115,6 +117,15 @@ def at_schedule(
             visible[given.name] = given
             give_extent(visible[name], extent)
     return replace(site, visible=visible)
+
+
+def of_row(row: str, promises: Sequence[Promise]) -> list[Promise]:
+    """Return what promises, ``extents(rows[1][n])``, say of one row of a table, as promises of its elements."""
+    return [
+        Promise(one.name, one.rows[0], one.rows[1:], one.span)
+        for one in promises
+        if isinstance(one.extent, syntax.Constant) and row == f"{one.name}[{one.extent.text}]" and one.rows
+    ]
 
 
 def _rows_stay(host: HostFunction, site: Site, pointer: Variable) -> bool:

@@ -40,7 +40,7 @@ from metafork.frontend.schedules.values.unions import Unions
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import similar
 from metafork.frontend.text.constants import constant, integer_constant, named_constant, why_no_constant
-from metafork.frontend.text.other_languages.indices import of_dimensions
+from metafork.frontend.text.other_languages.indices import of_cast, of_dimensions
 from metafork.frontend.text.other_languages.words import power, unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
@@ -574,6 +574,9 @@ class ExpressionBuilder:
                 assert isinstance(found, ir.Element | ir.Var)
                 return found
             refuse_moved(self._reporter, self._resolve, base)
+            if isinstance(base, syntax.Conversion) and base.type.pointers == 1:
+                written = self._reporter.written(base.operand.span)
+                raise self._reporter.advise("MF0203", expression.span, of_cast(" ".join(base.type.words), written))
             raise self._reporter.refuse("MF0203", expression.span, "what is indexed here is no array")
         symbol = self.symbol(base.name, base.span)
         if isinstance(symbol, ArraySymbol) and symbol.members:

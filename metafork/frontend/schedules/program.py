@@ -16,6 +16,7 @@ from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_thread
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_arrays import with_own_arrays
 from metafork.frontend.nests.own_variables import with_own_variables
+from metafork.frontend.nests.table_rows import with_rows
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
@@ -89,6 +90,7 @@ class ProgramBuilder:
     def build(self, name: str, function: str) -> ir.Program:
         """Return the program; raises ``RefusedError`` after reporting everything that is wrong with the schedule."""
         statement = with_own_variables(self._host, self._site, self._reporter)
+        statement = replace(statement, body=with_rows(statement.body, self._site))
         find = (lambda _name: None) if self._functions is None else self._functions.find
         statement = with_own_arrays(statement, self._host, self._site, find, self._constant)
         body = with_places(statement.body, self._site.visible, self._host.typedefs)
@@ -252,6 +254,7 @@ class ProgramBuilder:
             members = () if variable.structure is None else variable.structure.members
             slots = () if variable.structure is None else variable.structure.slots
             array = ir.Array(variable.name, variable.element, tuple(extents), variable.span, members, slots=slots)
+            array = replace(array, table=variable.table)
             self._arrays[variable.name] = array if whole else None
         return self._arrays[variable.name]
 
@@ -355,7 +358,7 @@ class ProgramBuilder:
 
     def _assemble(self, name: str, function: str, nest: Nest, clause: tuple[str, ...] | None) -> ir.Program:
         visible = self._site.visible
-        arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: variable.span)
+        arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: (variable.span, variable.name))
         built = [array for variable in arrays if (array := self._array(variable)) is not None]
         sizing = {part.name for array in built for extent in array.extents for part in variables_of(extent)}
         control = control_names(nest.grid, nest.body) & nest.scalars

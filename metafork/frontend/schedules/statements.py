@@ -368,6 +368,9 @@ class StatementBuilder:
             way_out = (
                 "initialise it with a place in an array of its type, and change neither; or write the elements out."
             )
+            if isinstance(declarator.value, syntax.Conversion) and isinstance(declarator.value.operand, syntax.Name):
+                element, led = " ".join(type_.words), declarator.value.operand.name
+                way_out = f"declare `{led}` as what it leads to, `{element} *{led}`, and use it in place of `{name}`."
             raise self._reporter.refuse("MF0201", span, f"`{name}` is a pointer", way_out=way_out)
         words = (type_.storage & {"static", "extern", "_Thread_local"}) | (type_.qualifiers & {"volatile", "_Atomic"})
         if "const" in type_.qualifiers and declarator.value is not None:

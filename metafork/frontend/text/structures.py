@@ -102,14 +102,20 @@ def union_members(structure: StructureType, names: TypeNames) -> dict[str, Scala
 def single_members(
     structure: StructureType, names: TypeNames, before: str = ""
 ) -> Iterator[tuple[str, syntax.TypeName]]:
-    """Yield the members that are scalars or pointers to scalars, those of structures in it too: paths and types."""
+    """Yield the members that are scalars, pointers to scalars, or tables of these: paths and types.
+
+    Those of structures in it too.
+    """
     for member in structure.parts:
         path = f"{before}{member.name}"
-        if member.pointed is not None:
-            type_ = member.pointed
+        named = names.pointers.get(member.words[0]) if len(member.words) == 1 and not member.extents else None
+        if member.pointed is not None or (named is not None and not member.what):
+            type_ = member.pointed or named
+            assert type_ is not None
             led_to = structure_of(type_, names)
             known = not led_to.fault if led_to is not None else scalar_type(type_.words, names) is not None
-            if type_.pointers == 1 and not type_.function and known:
+            table = type_.pointers == 2 and led_to is None and not type_.rows
+            if (type_.pointers == 1 or table) and not type_.function and known:
                 yield path, type_
         elif not member.what and not member.extents:
             inner = names.structures.get(member.words[0]) if len(member.words) == 1 else None

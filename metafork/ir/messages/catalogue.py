@@ -469,7 +469,8 @@ _ENTRIES = (
     Entry(
         "MF0405",
         "a pointer of which nobody knows how many elements it leads to (a warning)",
-        "kernels need not know it, but copies to the GPU do. If nothing says it, the serial code runs.",
+        "kernels need not know it, but copies to the GPU do. If nothing says it, the host goes through all indices "
+        "before each launch, or the serial code runs.",
         "write `#pragma metafork extents(p[n])` in front of the function, or of the schedule for another variable; or "
         "tell it at run time, `metafork_extent(p, bytes)`. With `p[?]` in the pragma nothing is said.",
     ),

@@ -40,7 +40,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0113": "`i++;` for the variable `i` of a `meta_for`",
         "MF0114": "`meta_schedule meta_block(4096)`",
         "MF0115": "`meta_schedule meta_min_blocks(64)`",
-        "MF0201": "`p[i][0]` for `float **p`",
+        "MF0201": "`p[i] = q;` for `float **p`",
         "MF0202": "`f = &x;`",
         "MF0203": "`*x = 1;` for `float x`",
         "MF0204": "`goto end;`",

@@ -112,7 +112,8 @@ def test_files_say_what_the_host_is_to_tell():
     assert "How many elements col, val, x of spmv have is not known" in " ".join(files["spmv.h"].split())
     assert "1099511627776" not in files["spmv.h"] + files["spmv_host.c"]
     report = result.to_report()
-    assert "`spmv` cannot copy arrays of which it does not know how many elements they have (col, val, x)" in report
+    assert "`spmv` does not know how many elements some arrays have (col, val, x)" in report
+    assert "the host looks at all indices (loops `i_block`, `i_thread`, `k`) before each launch unless" in report
     assert [leaf["id"] for leaf in json.loads(result.to_json())["schedules"][0]["leaves"]] == [1]
 
 

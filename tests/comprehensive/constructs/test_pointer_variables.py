@@ -90,7 +90,7 @@ def test_what_is_not_known_of_a_pointer_is_said(body):
 
 
 REFUSED = {
-    "float **p = &x; " + loop("p[i][0] = 1;"): "`p` is a pointer",
+    "float **p = &x; " + loop("p[i][0] = 1; p[0] = p[1];"): "`p` is a table of pointers",
     "typedef struct { float u, v; } row[3]; row *p = 0; " + loop("p[i].u = 1;"): "`p` is a pointer",
     "float (*p)[m] = (float (*)[m])x; m++; " + loop("p[i][0] = 1;"): "`p` is a pointer",
     "float *p = x;\n#pragma metafork extents(q[n])\n" + loop("p[i] = 1;"): "`q` does not point to elements",

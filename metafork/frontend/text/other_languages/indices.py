@@ -11,6 +11,18 @@ from metafork.frontend.text.other_languages.heads import loops_of
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
 
 
+def of_cast(type_: str, pointer: str) -> Advice:
+    """Return what is said of an element of another type than its array's: ``*(int *)&x[i]``, ``((float *)p)[i]``."""
+    reason = "elements have the type of their array."
+    if pointer.startswith("&"):
+        way = f"copy them: `{type_} bits; memcpy(&bits, {pointer}, sizeof bits);`."
+        return Advice(f"the bits of `{pointer[1:]}` are read through a pointer to `{type_}`", reason, way)
+    message = f"`{pointer}` is read as an array of `{type_}`"
+    return Advice(
+        message, reason, f"declare it as what it leads to, `{type_} *{pointer}`; the caller's memory is the same."
+    )
+
+
 def of_dimensions(declared: str, had: int, indices: Sequence[Sequence[str]], before: str) -> Advice:
     """Return what is said of an element with a wrong number of indices.
 

@@ -124,6 +124,10 @@ def around_functions(word: str) -> Advice:
     return Advice(f"`{word}` is C++, and metafork reads C", reason, f"move the function out of the {word}.")
 
 
+OF_TABLES = "a schedule may read and write elements of rows, and change none of the pointers to them."
+"""Why a table of pointers is refused."""
+
+
 def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequence[str]) -> Advice | None:
     """Return what is said of ``float **x`` and ``float *x[n]``, with names for sizes; ``None`` of another pointer."""
     written = spelled(token.text for token in piece)
@@ -131,9 +135,15 @@ def table_of_rows(piece: Sequence[Token], name: str, element: str, sizes: Sequen
         return None
     rows, columns = sizes
     const = "const " if piece[0].text == "const" else ""
+    if "***" in written:
+        return Advice(
+            f"`{written}` is a table of tables, and cannot be copied to the GPU",
+            "only tables whose rows are arrays of numbers are packed.",
+            f"use one array for all elements, such as `{const}{element} {name}[{rows}][{columns}][k]`.",
+        )
     return Advice(
         f"`{written}` is a table of pointers, and cannot be copied to the GPU",
-        "rows that lie anywhere in the host's memory have no counterpart on the GPU.",
+        OF_TABLES,
         f"use one array for all rows, such as `{const}{element} {name}[{rows}][{columns}]` for {rows} rows of "
         f"{columns} elements, allocated by `malloc({rows} * {columns} * sizeof({element}))`.",
     )

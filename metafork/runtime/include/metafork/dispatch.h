@@ -212,11 +212,12 @@ METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void 
 
 enum { METAFORK_ENDLESS = -1 }; /* the size of an array of which the program does not know it */
 
-/* Run one schedule.  `bytes` are the sizes of the arrays, or METAFORK_ENDLESS; `failed` says that a size or a parameter does not fit
+/* Run one schedule.  `bytes` are the sizes of the arrays, or METAFORK_ENDLESS; of these the host may have found out what is touched,
+ * the first byte and the number of bytes in turn (`reach`, else NULL); `failed` says that a size or a parameter does not fit
  * 64 bits, `empty` that a trip count is less than 1, `nothing` that it is one of the grid, all in signed numbers: then no serial
  * code runs.  `choose` fills the vector that conditions are evaluated on, which is zero before, and returns the selected leaf, 0 for
  * none, -1 outside of Start, -2 where a value does not fit.  Returns 1, or 0 where the serial code must run. */
-METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, bool failed,
+METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *arrays, const int64_t *bytes, const long long *reach, bool failed,
     bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose, metafork_attempt *attempt);
 
 #if !defined(METAFORK_RUNTIME_APART)

@@ -3,7 +3,7 @@
 #define METAFORK_DISPATCHING_H
 
 #include "metafork/dispatch.h"
-#include "metafork/residents.h"
+#include "metafork/row_tables.h"
 #if defined(METAFORK_HAS_STREAMS)
 #include "metafork/borrowed.h"
 #endif
@@ -416,8 +416,25 @@ METAFORK_DEFINITION int metafork_no_device_said(void) {
     return __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED);
 }
 
-METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *given, const int64_t *sizes, bool failed,
-                                                    bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose,
+METAFORK_DEFINITION int metafork_untold(const void *const *arrays, int count) {
+    int device;
+    bool told = true;
+    for (int i = 0; i < count; i++)
+        told = told && (arrays[i] == NULL || metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)arrays[i]).bytes > 0);
+    return !told && metafork_own_device() && metafork_current_device(&device) == METAFORK_OK;
+}
+
+METAFORK_DEFINITION void metafork_reached(long long *reach, long long least, long long most, long long size) {
+    const long long far = 1LL << 40; /* more bytes than any memory has */
+    reach[0] = 0;
+    reach[1] = least > most ? 0 : METAFORK_ENDLESS;
+    if (least > most || size < 1 || least <= -far / size || most >= far / size) return;
+    reach[0] = least * size;
+    reach[1] = (most - least + 1) * size;
+}
+
+METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *const *given, const int64_t *sizes,
+                                                    const long long *reach, bool failed, bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose,
                                                     metafork_attempt *attempt) {
     const int count = schedule->array_count;
     void *arrays[METAFORK_MOST_ARRAYS] = METAFORK_NONE;
@@ -425,14 +442,20 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     if (nothing) return 0;
     for (int i = 0; i < count; i++) {
         arrays[i] = given[i];
-        bytes[i] = sizes[i];
+        /* Of a null pointer no element is read, or the program is wrong. */
+        bytes[i] = sizes[i] == METAFORK_ENDLESS && given[i] == NULL ? 0 : sizes[i];
         inside[i] = 0;
         if (sizes[i] != METAFORK_ENDLESS || given[i] == NULL) continue;
         const metafork_memory memory = metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)given[i]);
-        if (memory.bytes == 0) continue;
-        arrays[i] = (void *)memory.start;
-        bytes[i] = memory.bytes;
-        inside[i] = (int64_t)((uintptr_t)given[i] - memory.start);
+        if (memory.bytes != 0) {
+            arrays[i] = (void *)memory.start;
+            bytes[i] = memory.bytes;
+            inside[i] = (int64_t)((uintptr_t)given[i] - memory.start);
+        } else if (reach != NULL && reach[2 * i + 1] >= 0) {
+            arrays[i] = (void *)((uintptr_t)given[i] + (uintptr_t)reach[2 * i]);
+            bytes[i] = reach[2 * i + 1];
+            inside[i] = -reach[2 * i];
+        }
     }
     if (failed) {
         metafork_touch_all(METAFORK_UPDATES);
@@ -452,7 +475,7 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
             if ((schedule->arrays[i].written || schedule->arrays[j].written) &&
-                metafork_overlap((uintptr_t)arrays[i], bytes[i], (uintptr_t)arrays[j], bytes[j])) {
+                metafork_meet(arrays[i], bytes[i], arrays[j], bytes[j])) {
                 metafork_serial(schedule, METAFORK_SAY_OVERLAP, "arrays %s and %s overlap and one is written", schedule->arrays[j].name,
                                 schedule->arrays[i].name);
                 return metafork_back_to_host(schedule, arrays, bytes);
@@ -545,7 +568,7 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
         error = metafork_bring(device, arrays, bytes, names, effects, count, pointers);
     }
     for (int i = 0; i < count && error == METAFORK_OK; i++)
-        if (inside[i] > 0) pointers[i] = (char *)pointers[i] + inside[i];
+        if (inside[i] != 0) pointers[i] = (void *)((uintptr_t)pointers[i] + (uintptr_t)inside[i]);
     if (error == METAFORK_OK) {
         step = "the launch";
         error = metafork_launch_begins(arrays, bytes, count, &stream);

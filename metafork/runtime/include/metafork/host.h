@@ -34,6 +34,38 @@ struct metafork_local {
 /* Pass on whether the arrays of a schedule are what they were declared as; where not, say that its serial code runs. */
 int metafork_unchanged(int metafork_same, const char *metafork_name);
 
+/* Whether a schedule's host goes through the indices of these arrays: nobody has told how many bytes there are of all of them, and
+ * there is a device. */
+int metafork_untold(const void *const *metafork_arrays, int metafork_count);
+
+/* Note what was found: the first byte that an array's elements of these numbers have, and how many bytes there are. */
+void metafork_reached(long long *metafork_reach, long long metafork_least, long long metafork_most, long long metafork_size);
+
+/* A table of pointers: its rows, the size of an element, whether a schedule writes rows.  The rest begins as 0. */
+struct metafork_table {
+    void *const *metafork_rows;
+    long long metafork_size;
+    int metafork_written, metafork_failed, metafork_sorted_count;
+    long long metafork_count, metafork_room, *metafork_ends, metafork_longest, metafork_bytes;
+    void *metafork_copy, *metafork_sorted;
+    struct metafork_table *metafork_next;
+};
+
+/* Note that a schedule touches an element of a row; 0. */
+long metafork_row(struct metafork_table *metafork_table, long metafork_number, long metafork_place);
+
+/* How many elements the longest row has as far as it is touched, 1 at least. */
+long metafork_pitch(const struct metafork_table *metafork_table);
+
+/* Copy the rows into one array, of so many bytes at least; 0 where that cannot be. */
+void *metafork_pack_rows(struct metafork_table *metafork_table, long long metafork_bytes);
+
+/* Copy what was changed back into the rows. */
+void metafork_unpack_rows(struct metafork_table *metafork_table);
+
+/* Free what belongs to a table. */
+void metafork_end_table(struct metafork_table *metafork_table);
+
 /* The host is about to read (1), overwrite (2), or read and write or write in part (3) these bytes. */
 void metafork_touch(const void *metafork_start, long long metafork_offset, long long metafork_bytes, int metafork_how);
 

@@ -61,6 +61,7 @@ def test_an_array_that_each_iteration_fills_is_declared_in_the_loop(array, fille
         check_races(parse(Source("f.mf", text % program(array, ""))))
     found = refused.value.diagnostics
     assert all(("declare it in the loop" in one.way_out) == bool(told) and told in one.way_out for one in found)
+    assert all(("`int w[64];`" in one.way_out) == ("w[n]" in array) for one in found)
     if told:
         assert check_races(parse(Source("f.mf", text % program("", array)))) == ()
 
