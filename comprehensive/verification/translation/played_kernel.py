@@ -86,9 +86,9 @@ def play_kernel(
 
 
 class _Thread(Struct):
-    """A thread of the block that runs: its scalars, where it stands, what it ``handed`` in and what its warp has ``seen``.
+    """A thread of the block that runs: its scalars, where it stands, what it ``handed`` in, and what it has ``seen``.
 
-    What was seen is kept: other threads of the warp may have gone on, and handed in something else.
+    What it saw is what all threads of its warp had handed in when they met: some may have gone on since.
     """
 
     values: dict[str, Value]
