@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.block_sizes import MOST_THREADS
 from metafork.comprehensive.emit import LeafCode
 from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
 from metafork.comprehensive.emit.targets.target import NoCodeError, Target
@@ -97,6 +98,23 @@ class LeafTexts:
             self._files.clear()
             self._compiled.clear()
         return left
+
+    def with_notes(self, result: Result) -> Result:
+        """Return the result with notes on the kernels that get nothing of what ``meta_min_blocks`` asks for."""
+        return replace(result, schedules=tuple(map(self._with_note, result.schedules)))
+
+    def _with_note(self, tree: ScheduleTree) -> ScheduleTree:
+        asked = tree.program.min_blocks
+        every = [one.kernel for leaf in tree.leaves for one in leaf.variants]
+        without = [name for name in every if asked is not None and self._codes[name].kernel.bounds is None]
+        if asked is None or not without:
+            return tree
+        which = "any kernel" if len(without) == len(every) else ", ".join(without)
+        reason = (
+            f"not asked of {which}: blocks may have {MOST_THREADS} threads, and no multiprocessor runs {asked.value} "
+            "such blocks at once. An assertion on the block size, `assert(B <= 256)`, bounds them."
+        )
+        return replace(tree, notes=(*tree.notes, ("meta_min_blocks", reason)))
 
     def files(self, result: Result) -> tuple[dict[str, str | bytes], list[str]]:
         """Return the files by path, and a sentence for each text that could not be made.

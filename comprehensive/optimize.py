@@ -26,6 +26,7 @@ from metafork.comprehensive.case_discussion.order import ByCost
 from metafork.comprehensive.case_discussion.quintuple import Case, Outcome, Proposal
 from metafork.comprehensive.case_discussion.trace import trace
 from metafork.comprehensive.case_discussion.typical_values import typical_values
+from metafork.comprehensive.coalescing import loads_by_lines
 from metafork.comprehensive.explanation import explained
 from metafork.comprehensive.options import (
     ALL_MACHINES,
@@ -127,9 +128,7 @@ class Result:
 
         ``compiled`` is what is to be said of the code of kernels, by their names.
         """
-        promises = [schedule.promises for schedule in self.unit.schedules]
-        orders = [schedule.stated_order for schedule in self.unit.schedules]
-        return report.markdown(self.document, self.schedules, promises, orders, compiled)
+        return report.markdown(self.document, self.schedules, self.unit.schedules, compiled)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         """Show the drawing in a notebook: an image in HTML.
@@ -300,6 +299,9 @@ def discuss(
     except OutOfTimeError:
         outcome = structs.replace(outcome, complete=False)
     tree = _tree(program, start, outcome, strategies, choice.reasons, remarks)
+    if tree.leaves:
+        strided = loads_by_lines(tree.leaves[0].variants[0].version.program, analyses)
+        tree = replace(tree, remarks=(*strided, *tree.remarks))
     typical = static == "auto" and not listed
     if not typical and not listed:
         return tree

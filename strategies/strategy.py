@@ -20,7 +20,7 @@ from metafork.ir.program import Version
 V = TypeVar("V", bound=Hashable)
 V_co = TypeVar("V_co", bound=Hashable, covariant=True)
 
-Topic = Literal["shared memory", "registers", "grid", "constant memory"]
+Topic = Literal["coalescing", "shared memory", "registers", "grid", "constant memory"]
 
 
 class Remark(Struct, frozen=True):

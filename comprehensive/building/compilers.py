@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.comprehensive.building.commands import Commands
 
@@ -33,6 +34,10 @@ class Toolchain(Struct, frozen=True):
     device: tuple[str, ...]
     host: tuple[str, ...]
     link: tuple[str, ...]
+
+    def with_lines(self) -> Toolchain:
+        """Return the commands that keep which lines kernels come from, for debuggers and profilers."""
+        return replace(self, device=(*self.device, "-g" if self.cpu else "-lineinfo"))
 
     @property
     def identity(self) -> tuple[str, ...]:

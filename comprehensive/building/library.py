@@ -25,6 +25,7 @@ from metafork.comprehensive.building.runtime_object import runtime_object
 from metafork.comprehensive.emit import rendered_files, write_files
 from metafork.comprehensive.emit.outputs import make_rule
 from metafork.comprehensive.emit.own_files import see_that_all_are_ours
+from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
 from metafork.comprehensive.leaf_files import LeafTexts
 from metafork.comprehensive.optimize import Result, optimize, source_of
 from metafork.ir.messages.source import Source
@@ -39,13 +40,15 @@ def build(
     cpu: bool | None = None,
     static_library: bool = False,
     depfile: str | PathLike[str] | None = None,
+    line_directives: bool = False,
     **options: Any,
 ) -> Path:
     """Optimize a MetaFork file and compile it into a shared library (or a static one); return where that is.
 
     The header lies beside it.  ``output`` is by default ``libNAME.so`` (``libNAME.a``) in the working directory.  nvcc
     compiles for the GPU of this machine where there is one; else, or where ``cpu`` is true, kernels run on the
-    processor.  ``depfile`` gets a make rule: the library, and the files that it was made of.
+    processor.  ``depfile`` gets a make rule: the library, and the files that it was made of.  With ``line_directives``,
+    debuggers and profilers show the lines of the MetaFork file.
     ``options`` are those of ``metafork.optimize``.  Raises what that raises, ``BuildError`` where a compiler fails,
     ``NotOursError`` where a header that metafork did not write is in the way, and ``OSError``.
     """
@@ -55,7 +58,7 @@ def build(
     target = Path(output) if output is not None else Path(f"lib{name}.{'a' if static_library else 'so'}")
     with tempfile.TemporaryDirectory(prefix="metafork-build-") as temporary:
         folder = Path(temporary)
-        files = _made(result, toolchain(cpu), folder, static=static_library)
+        files = _made(result, toolchain(cpu), folder, static=static_library, lines=line_directives)
         outputs: dict[str, str | bytes] = {one: text for one, text in files.items() if one.endswith(".h")}
         see_that_all_are_ours(target.parent, outputs, None)
         outputs[target.name] = (folder / LIBRARY).read_bytes()
@@ -66,10 +69,13 @@ def build(
     return target
 
 
-def _made(result: Result, tools: Toolchain, folder: Path, *, static: bool = False) -> dict[str, str]:
+def _made(
+    result: Result, tools: Toolchain, folder: Path, *, static: bool = False, lines: bool = False
+) -> dict[str, str]:
     """Write the generated files into a folder and make the library there; return their texts."""
+    target, tools = (CUDA.with_lines(), tools.with_lines()) if lines else (CUDA, tools)
     texts = LeafTexts(result.analyses)
-    files = rendered_files(result, code_of=texts.code_of)
+    files = rendered_files(result, code_of=texts.code_of, target=target)
     write_files(folder, files)
     source = result.unit.source
     places = [*map(Path, source.folders), *([Path(source.name).parent] if result.unit.headers else [])]

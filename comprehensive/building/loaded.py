@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.comprehensive.building.compilers import has_gpu
@@ -54,8 +55,13 @@ C_TYPES: Mapping[ScalarType, Any] = {
     ScalarType.FLOAT: ctypes.c_float,
     ScalarType.DOUBLE: ctypes.c_double,
 }
+NUMPY_TYPES: Mapping[ScalarType, Any] = {
+    **C_TYPES,
+    ScalarType.HALF: np.float16,
+    ScalarType.BFLOAT16: np.uint16,  # NumPy has none: its bits
+}
 _RETURNED = {"void": None, "bool": ctypes.c_bool, **{one.spelling: c_type for one, c_type in C_TYPES.items()}}
-byref, from_buffer = ctypes.byref, ctypes.c_char.from_buffer
+ndarray, byref, from_buffer = np.ndarray, ctypes.byref, ctypes.c_char.from_buffer
 CPU_MACHINE = "sm_80"
 """What the CPU build takes itself for."""
 
@@ -122,6 +128,35 @@ class Choice(dict[str, Selection]):
         return "\n".join(self._lines)
 
 
+class Repeated(Struct, frozen=True):
+    """A call that was checked; another one of its form only has to agree with it.
+
+    ``arguments`` are those of the function, in order.  ``checks`` has for each value that was given its place there,
+    and what it must be: an array's dtype and shape; or, of a number, its Python type, the least and the greatest.
+    """
+
+    arguments: list[Any]
+    checks: list[tuple[int, Any, Any, Any]]
+
+    def agreeing(self, values: Iterable[Any]) -> list[Any] | None:
+        """Return the arguments of a call with these values, ``None`` where they must be checked."""
+        arguments = self.arguments.copy()
+        for value, (place, type_, least, greatest) in zip(values, self.checks, strict=True):
+            if type(value) is not type_:
+                return None
+            if type_ is ndarray:
+                if value.shape != greatest or (value.dtype is not least and value.dtype != least):
+                    return None
+                try:
+                    value = byref(from_buffer(value))
+                except (BufferError, TypeError, ValueError):
+                    return None  # it is read-only, or not contiguous
+            elif type_ is int and not least <= value <= greatest:
+                return None
+            arguments[place] = value
+        return arguments
+
+
 class LoadedFunction:
     """A function of a file, on arrays of the host or of the GPU.
 
@@ -141,10 +176,10 @@ class LoadedFunction:
         self._scalars = [one for one in function.parameters if one.type is not None]
         self._dtypes = {one.name: _dtype(one) for _, one in self._arrays}
         self._layouts = {one.name: _layout(one) for _, one in self._arrays if one.members}
-        self._known: list[Any] = []
+        self._checked: dict[tuple[object, ...], Repeated] = {}
         extents = [extent for _, one in self._arrays if one.array is not None for extent in one.array.extents]
-        said = {name for extent in extents for name in variables(extent)}
-        self._optional = said & {one.name for one in self._scalars}
+        self._sizes = {name for extent in extents for name in variables(extent)}
+        self._optional = self._sizes & {one.name for one in self._scalars}
         self.__doc__ = f"{function.name}({', '.join(map(_declared, function.parameters))})"
         self._refusal = _refusal(function, self._parameters)
         if not self._refusal:
@@ -161,11 +196,12 @@ class LoadedFunction:
         """
         if self._refusal:
             raise TypeError(f"{self.__name__} cannot be called from Python: {self._refusal}")
-        if not named and self._is_known(given):
-            arguments: list[Any] = list(given)
-            for place, _ in self._arrays:
-                arguments[place] = byref(from_buffer(given[place]))
-            return self._call(*arguments)
+        form = (len(given), *named)
+        before = self._checked.get(form)
+        if before is not None:
+            agreeing = before.agreeing((*given, *named.values()))
+            if agreeing is not None:
+                return self._call(*agreeing)
         stream = None if "stream" in self._names else named.pop("stream", None)
         handle = None if stream is None else handle_of(stream)
         arguments = self._arguments(given, named, handle)
@@ -176,7 +212,8 @@ class LoadedFunction:
         if lent:
             with borrowed(self._code, self.__name__, lent, handle) as addresses:
                 return self._called(arguments, addresses)
-        self._known = self._said(arguments)
+        if not self._endless:
+            self._checked[form] = self._repeated(arguments, len(given), named)
         return self._called(arguments, {})
 
     def _called(self, arguments: list[Any], addresses: Mapping[str, int]) -> Any:
@@ -197,19 +234,30 @@ class LoadedFunction:
             for start, _ in told:
                 self._tell(ctypes.c_void_p(start), ctypes.c_longlong(0))
 
-    def _is_known(self, given: Sequence[Any]) -> bool:
-        """Say whether arguments have the types, shapes and numbers of the call before, and writable memory."""
-        if len(given) != len(self._names) or self._endless:
-            return False
-        for place, _ in self._arrays:
-            one = given[place]
-            if type(one) is not np.ndarray or not one.flags.carray or not one.size:
-                return False
-        return self._said(given) == self._known
+    def _repeated(self, arguments: Sequence[Any], given: int, named: Iterable[str]) -> Repeated:
+        """Return what calls are compared with that have as many arguments by position and the same ones by name.
 
-    def _said(self, arguments: Sequence[Any]) -> list[Any]:
-        """Return types and numbers, types and shapes of arrays."""
-        return [(one.dtype, one.shape) if type(one) is np.ndarray else (type(one), one) for one in arguments]
+        Numbers that sizes of arrays are made of must be the same then; others must only fit their types.
+        """
+        checks: list[tuple[int, Any, Any, Any]] = []
+        for name in (*self._positional(given)[:given], *named):
+            place = self._names.index(name)
+            one, value = self._parameters[place], arguments[place]
+            if one.type is None:
+                # An empty array has no address: no shape is this one.
+                checks.append((place, ndarray, value.dtype, value.shape if value.size else None))
+            elif one.type.floating:
+                checks.append((place, float, 0, 0))
+            elif name in self._sizes:
+                checks.append((place, int, value, value))
+            else:
+                checks.append((place, int, one.type.least, one.type.greatest))
+        return Repeated([None if type(one) is np.ndarray else one for one in arguments], checks)
+
+    def _positional(self, given: int) -> Sequence[str]:
+        """Return the names that so many arguments by position belong to."""
+        needed = [name for name in self._names if name not in self._optional]
+        return needed if given <= len(needed) else self._names
 
     def select(self, *given: Any, machine: str | None = None, **named: Any) -> Choice:
         """Return which leaf and variant these arguments take on a machine (``"h100"``), and why no other.
@@ -251,9 +299,7 @@ class LoadedFunction:
         return [values[name] for name in self._names]
 
     def _bound(self, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        positional = [name for name in self._names if name not in self._optional]
-        if len(given) > len(positional):
-            positional = list(self._names)
+        positional = self._positional(len(given))
         if len(given) > len(positional):
             raise TypeError(f"{self.__name__} takes {len(self._names)} arguments, not {len(given)}: {self.__doc__}")
         values = dict(zip(positional, given, strict=False))
@@ -390,7 +436,7 @@ def _returned(function: Function) -> str:
 
 def _dtype(one: FunctionParameter) -> np.dtype[Any]:
     assert one.array is not None
-    found: np.dtype[Any] = np.dtype(C_TYPES[one.array.element])
+    found: np.dtype[Any] = np.dtype(NUMPY_TYPES[one.array.element])
     return found
 
 
@@ -408,7 +454,9 @@ def _layout(one: FunctionParameter) -> Layout:
     own = one.array.element
     slots = one.slots or [Slot(own, number * own.size) for number in range(len(one.members))]
     columns = integer_value(one.array.extents[-1], {})
-    places = {name: (np.dtype(C_TYPES[slot.type]), slot.offset) for name, slot in zip(one.members, slots, strict=True)}
+    places = {
+        name: (np.dtype(NUMPY_TYPES[slot.type]), slot.offset) for name, slot in zip(one.members, slots, strict=True)
+    }
     return Layout(places, columns * own.size)
 
 

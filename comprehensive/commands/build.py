@@ -11,6 +11,7 @@ from metafork.comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     fma_option,
+    lines_option,
     machine_option,
     mistakes_of_options,
     order_option,
@@ -28,6 +29,7 @@ from metafork.comprehensive.commands.faults import (
 @click.option("--cpu", is_flag=True, help="Run kernels on the processor, also where there is a GPU.")
 @click.option("--static-library", is_flag=True, help="Make libNAME.a.")
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: library, input.")
+@lines_option
 @chosen_options
 @machine_option
 @static_option
@@ -44,6 +46,7 @@ def command(
     cpu: bool,
     static_library: bool,
     depfile: Path | None,
+    line_directives: bool,
     counters: list[str] | None,
     strategies: list[str] | None,
     plugins: tuple[str, ...],
@@ -76,6 +79,7 @@ def command(
                 cpu=True if cpu else None,
                 static_library=static_library,
                 depfile=depfile,
+                line_directives=line_directives,
                 counters=counters,
                 strategies=strategies,
                 plugins=plugins,

@@ -236,6 +236,10 @@ fma_option = click.option(
     "--fma", is_flag=True, help="Fuse x*y + z into one operation, by one rule and everywhere alike (FP_CONTRACT)."
 )
 
+lines_option = click.option(
+    "--line-directives", is_flag=True, help="Have debuggers and profilers show the lines of FILE (#line, -lineinfo)."
+)
+
 reassociate_option = click.option(
     "--reassociate",
     is_flag=True,

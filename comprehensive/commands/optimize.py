@@ -20,6 +20,7 @@ from metafork.comprehensive.commands.faults import (
     chosen_options,
     diagnostics_option,
     fma_option,
+    lines_option,
     machine_option,
     mistakes_of_options,
     order_option,
@@ -82,6 +83,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
 )
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
 @click.option("--jit", is_flag=True, help="Have NVRTC compile kernels for any values of static parameters at run time.")
+@lines_option
 @click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
 @click.option("--time-limit", type=Seconds(), help="Seconds for all; the exit status is 4 if that ended it early.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
@@ -108,6 +110,7 @@ def command(
     target: str | None,
     allow_fma: bool,
     jit: bool,
+    line_directives: bool,
     as_json: bool,
     time_limit: float | None,
     jobs: int | None,
@@ -119,7 +122,7 @@ def command(
 ) -> None:
     """Write the decision tree, kernels and dispatcher of MetaFork files."""
     from metafork.comprehensive.emit.jit_text import with_note
-    from metafork.comprehensive.emit.targets.target import with_jit
+    from metafork.comprehensive.emit.targets.target import with_jit, with_lines
     from metafork.comprehensive.optimize import NO_PTX, NotReadInTimeError, optimize
     from metafork.comprehensive.options import asked_static
     from metafork.ir.messages.diagnostics import DiagnosticsError
@@ -128,6 +131,7 @@ def command(
     with mistakes_of_options():
         way = _backend(backend, plugins, target, machine, allow_fma=allow_fma)
         way = with_jit(way, allow_fma=allow_fma) if jit else way
+        way = with_lines(way) if line_directives else way
     if depfile is not None and len(files) > 1:
         raise click.UsageError("--depfile takes one input file")
     _refuse_equal_names(files)
@@ -285,6 +289,7 @@ def _write(
     try:
         result = texts.in_time(result, deadline)
         leaves, problems = texts.files(result)
+        result = texts.with_notes(result)
     except CannotLowerError as error:
         raise click.ClickException(f"{result.unit.source.name}: a leaf has no kernel: {error}") from error
     except ExternalFunctionError as error:

@@ -2,13 +2,17 @@
 
 A run that is killed between two renames leaves new files beside old ones, which may well compile.  So every generated
 text that is built has the number of its run, and is compared with ``NAME_generation.h`` where it is compiled (by CMake:
-where it is configured).  The runtime's headers, which are the same for every program, carry the number of their own.
+where it is configured).  What includes the runtime's headers, which are the same for every program, says which number
+these must have; those of the package have none.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+
+_HEADERS = "METAFORK_HEADERS"
+"""The number of the headers that a file wants."""
 
 
 def number_of(texts: Mapping[str, str]) -> str:
@@ -32,27 +36,18 @@ def header_text(name: str, number: str) -> str:
     )
 
 
-def marked(text: str, path: str, name: str, number: str) -> str:
-    """Return a C text that refuses to be compiled beside files of another run."""
+def marked(text: str, path: str, name: str, number: str, headers: str | None = None) -> str:
+    """Return a C text that refuses to be compiled beside files of another run.
+
+    ``headers`` is the number of the headers of the runtime that it wants.
+    """
     message = f"{path} and {header_name(name)} are of different runs of metafork: run metafork optimize again"
     check = f'#if METAFORK_GENERATION_{name} != {number}\n#error "{message}"\n#endif\n'
-    return f'#include "{header_name(name)}"\n{check}{text}'
+    wanted = "" if headers is None else f"#define {_HEADERS} {headers}\n"
+    return f'#include "{header_name(name)}"\n{check}{wanted}{text}'
 
 
 def runtime_marked(header: str, text: str, number: str) -> str:
-    """Return a header of the runtime with the number of the runtime that it belongs to."""
-    return f"#define METAFORK_RUNTIME_{_stem(header)} {number}\n{text}"
-
-
-def runtime_check(path: str, headers: Mapping[str, str], number: str) -> str:
-    """Return C text that refuses headers of another runtime; those of the package itself have no number."""
-    lines = []
-    for header in headers:
-        macro = f"METAFORK_RUNTIME_{_stem(header)}"
-        message = f"{path} and include/metafork/{header} are of different runs of metafork: run metafork optimize again"
-        lines.append(f'#if defined({macro}) && {macro} + 0 != {number}\n#error "{message}"\n#endif\n')
-    return "".join(lines)
-
-
-def _stem(header: str) -> str:
-    return header.removesuffix(".h").upper()
+    """Return a header of the runtime that refuses to be included by files that want those of another runtime."""
+    message = f"this file and include/metafork/{header} are of different runs of metafork: run metafork optimize again"
+    return f'#if defined({_HEADERS}) && {_HEADERS} + 0 != {number}\n#error "{message}"\n#endif\n{text}'

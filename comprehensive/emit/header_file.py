@@ -157,11 +157,11 @@ def _arrays(function: Function) -> str:
             and (_is_pointer(parameter) or any(variables(extent) - names for extent in parameter.array.extents))
         ):
             const = "const " if parameter.const else ""
-            texts.append(f"{const}{parameter.array.element.spelling} *{parameter.name}")
+            texts.append(f"{const}{parameter.array.element.stored.spelling} *{parameter.name}")
         elif unknown and parameter.array is not None:
             extents = "".join(f"[{expression(extent)}]" for extent in parameter.array.extents)
             const = "const " if parameter.const else ""
-            texts.append(f"{const}{parameter.array.element.spelling} {parameter.name}{extents}")
+            texts.append(f"{const}{parameter.array.element.stored.spelling} {parameter.name}{extents}")
         elif unknown and parameter.type is not None:
             texts.append(f"{'const ' if parameter.const else ''}{parameter.type.spelling} {parameter.name}")
         else:
@@ -219,7 +219,7 @@ def _for_cplusplus(parameter: FunctionParameter, name: str) -> str:
     if parameter.structure:
         return f"{const}{parameter.structure} *{name}"
     if parameter.array is not None:
-        return f"{const}{_CPLUSPLUS.type(parameter.array.element)} *{name}"
+        return f"{const}{_CPLUSPLUS.type(parameter.array.element.stored)} *{name}"
     if parameter.type is not None:
         return f"{const}{_CPLUSPLUS.type(parameter.type)} {name}"
     plain = re.sub(r"\brestrict\b\s*", "", parameter.declaration)  # C++ has no such word

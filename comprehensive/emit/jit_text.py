@@ -106,7 +106,9 @@ def launching_compiled(code: LeafCode, values: Sequence[str], functions: str) ->
 
 def device_text_header() -> str:
     """Return ``device_text.h``: the header that kernels are compiled against, as a text for NVRTC."""
-    text = resources.files("metafork.runtime").joinpath("include/metafork/device.h").read_text(encoding="utf-8")
+    folder = resources.files("metafork.runtime").joinpath("include/metafork")
+    text, inner = (folder.joinpath(name).read_text(encoding="utf-8") for name in ("device.h", "small_floats.h"))
+    text = text.replace('#include "metafork/small_floats.h"\n', inner)
     return (
         "/* metafork/device.h as a text, for kernels that are compiled at run time. */\n"
         "#ifndef METAFORK_DEVICE_TEXT_H\n#define METAFORK_DEVICE_TEXT_H\n#include <stddef.h>\n\n"

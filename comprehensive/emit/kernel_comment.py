@@ -36,7 +36,8 @@ def kernel_comment(schedule: ScheduleDocument, leaf: Leaf, variant: Variant, ker
         leaf.title if variant.values else title_of(variant.effects),
         f"grid ({_extents(kernel.grid)}), block ({_extents(kernel.block)})"
         + (f" or wider, up to {_plain(kernel.widest)} threads in x" if kernel.widest is not None else "")
-        + (f", {shared} bytes of shared memory" if shared != "0" else ""),
+        + (f", {shared} bytes of shared memory" if shared != "0" else "")
+        + (f", {kernel.bounds[1]} or more of a multiprocessor" if kernel.bounds is not None else ""),
         f"for {values_text(variant.values)} alone" if variant.values else "",
         f"if {' || '.join(systems)}" if all(systems) and systems else "",
         f"where {' && '.join(map(schedule.said, variant.limits))}" if variant.limits else "",

@@ -1,7 +1,8 @@
 """C text that launches the leaves of one schedule: ``NAME_launch`` on device pointers, and the drop-in's entry.
 
-For each leaf a function computes the host scalars and the shape in checked 64-bit arithmetic, converts the kernel's
-scalars to their own types, and does what the target says to check the shape against the device and to launch.
+For each kernel a function has ``metafork_prepare`` compute its arguments and its shape by tables
+(``metafork.comprehensive.emit.launch_tables``), and does what the target says to check the shape against the device and
+to launch.
 ``metafork_run_NAME`` computes the sizes of the arrays and the trip counts, and hands all to ``metafork_dispatch``
 (``metafork/dispatch.h``).
 """
@@ -14,13 +15,14 @@ from metafork.analysis.extents.host_walk import host_walk
 from metafork.comprehensive.emit.checked_expressions import ComputationError, checked, within_type
 from metafork.comprehensive.emit.effects import Effect
 from metafork.comprehensive.emit.identifiers import c_string
+from metafork.comprehensive.emit.launch_tables import LaunchTables
 from metafork.comprehensive.emit.leaf_code import LeafCode
 from metafork.comprehensive.emit.select_text import SelectText, derived_definitions, target_names
 from metafork.comprehensive.emit.signature import Signature, element_type, touched_arrays
 from metafork.comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import VECTOR_BYTES, Argument, Kernel, Space
+from metafork.ir.kernel import Argument, Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
 
 _MAX_ARRAYS = 64
@@ -40,21 +42,22 @@ def launch_text(
     if len(signature.moved) > _MAX_ARRAYS:
         raise ComputationError(f"more than {_MAX_ARRAYS} arrays in one schedule")
     names = ", ".join(map(c_string, signature.parameters)) or '""'
-    lines: list[str] = []
+    lines = [*inputs_type(signature), ""]
     if tree.leaves:
         lines += [f"static const char *const {signature.name}_names[] = {{{names}}}; /* of parameters */", ""]
     several = False
     for leaf, of_variants in zip(tree.leaves, codes, strict=True):
-        attempts = []
+        attempts, own = [], []
+        tables = LaunchTables.of(signature, leaf.id)
         for variant, code in zip(leaf.variants, of_variants, strict=True):
             name = f"{signature.name}_attempt{leaf.id}_{variant.number}"
             if code.compiled is not None:
-                lines += [*_attempt(signature, leaf.id, f"{name}_jit", code.compiled, target), ""]
+                own += ["", *_attempt(signature, leaf.id, f"{name}_jit", code.compiled, target, tables, {})]
                 attempts.append((f"metafork_s->compiled && metafork_s->variant == {variant.number}", f"{name}_jit"))
-            lines += [*_attempt(signature, leaf.id, name, code, target, variant.values), ""]
+            own += ["", *_attempt(signature, leaf.id, name, code, target, tables, variant.values)]
             attempts.append((f"metafork_s->variant == {variant.number}", name))
         several = several or len(attempts) > 1
-        lines += [*_attempt_variants(signature, leaf.id, attempts), ""]
+        lines += [*tables.lines(), *own, "", *_attempt_variants(signature, leaf.id, attempts), ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_run(tree, signature, chosen), ""]
     lines += _launch(tree, signature, chosen.values if several else None)
@@ -92,12 +95,11 @@ def _inputs(signature: Signature) -> list[str]:
     return [*signature.integers(), *signature.value_declarations(), *signature.pointer_declarations()]
 
 
-def _input_names(signature: Signature) -> list[str]:
-    return [*signature.parameters.values(), *signature.values.values(), *signature.arrays.values()]
-
-
-def _attempt_declarations(signature: Signature) -> str:
-    return ", ".join(["bool metafork_go", "metafork_shape *metafork_s", "void *metafork_stream", *_inputs(signature)])
+_CALL = (
+    "const void *metafork_inputs, bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, "
+    "void *const *metafork_d"
+)
+"""What functions take that check one kernel or launch it."""
 
 
 def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[str, str]]) -> list[str]:
@@ -105,10 +107,10 @@ def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[
 
     ``attempts`` are the conditions and the functions of its kernels, the last one its own.
     """
-    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *_input_names(signature)])
+    arguments = "metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d"
     *others, (_, own) = attempts
     return [
-        f"static int {signature.name}_attempt{leaf}({_attempt_declarations(signature)})",
+        f"static int {signature.name}_attempt{leaf}({_CALL})",
         "{",
         *(f"    if ({test}) return {name}({arguments});" for test, name in others),
         f"    return {own}({arguments});",
@@ -122,112 +124,65 @@ def _attempt(
     function: str,
     code: LeafCode,
     target: Target,
-    compiled_for: Mapping[str, int] | None = None,
+    tables: LaunchTables,
+    compiled_for: Mapping[str, int],
 ) -> list[str]:
-    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it.
+    """Return the function that checks one kernel of a leaf (``metafork_go`` false) or launches it, behind its tables.
 
     One that is ``compiled_for`` some values of parameters takes no others.
     """
     kernel = code.kernel
-    declarations = _attempt_declarations(signature)
-    known, body = _host_scalars(signature, kernel)
+    table = function.replace("_attempt", "_kernel")
+    rows = tables.kernel(table, kernel, compiled_for)
+    integers = [one.name for one in kernel.scalars if one.name not in signature.values]
     arguments: list[str] = []
+    typed: list[str] = []
+    values: list[str] = []
     for scalar in kernel.scalars:
-        declaration, argument = _scalar(scalar, signature, known)
-        body.append(declaration)
-        arguments.append(argument)
+        if scalar.name in integers:
+            arguments.append(f"metafork_a[{integers.index(scalar.name)}]")
+            typed.append(f"({_spelling(scalar)}){arguments[-1]}")
+        elif scalar.type is ScalarType.BOOL:  # an `int` of the call
+            values.append(f"const bool metafork_a_{scalar.name} = metafork_i->{signature.values[scalar.name]} != 0;")
+            arguments.append(f"metafork_a_{scalar.name}")
+            typed.append(arguments[-1])
+        else:
+            arguments.append(f"metafork_i->{signature.values[scalar.name]}")
+            typed.append(arguments[-1])
+    places = {array.name: place for place, array in enumerate(signature.moved)}
     for memory in kernel.memories:
         if memory.space is Space.GLOBAL:
-            pointer = signature.pointer(memory.name)
-            if memory.name not in signature.arrays:
-                type_ = f"{'' if memory.name in signature.written else 'const '}{element_type(memory.element)} *"
-                local = f"metafork_a_{memory.name}"
-                body.append(f"{type_}const {local} = ({type_}){pointer};")
-                pointer = local
-            arguments.append(pointer)
-    shape = [
-        f"metafork_s->{field}[{axis}] = {checked(extent, known)};"
-        for field, extents in (("grid", kernel.grid), ("block", kernel.block))
-        for axis, extent in enumerate(extents)
-    ]
-    shape.append(f"metafork_s->shared_bytes = {checked(kernel.shared_bytes, known)};")
-    widest = "0" if kernel.widest is None else checked(kernel.widest, known)
-    shape.append(f"metafork_s->widest = {widest};")
-    shape += _large(signature, kernel, known)
-    values = tuple(signature.parameters[name] for name in code.statics)
-    parameters = ", ".join(signature.parameters.values()) or "0"
-    traced = f"{signature.name}_names, metafork_numbers, {len(signature.parameters)}"
+            place = places[signature.program.array(memory.name).whole or memory.name]
+            const = "" if memory.name in signature.written else "const "
+            arguments.append(f"metafork_d[{place}]")
+            typed.append(f"({const}{element_type(memory.element)} *)metafork_d[{place}]")
+    inputs = f"const {signature.name}_inputs *"
+    if any("metafork_i->" in one for one in (*arguments, *values)):
+        values.insert(0, f"{inputs}const metafork_i = ({inputs})metafork_inputs;")
+    statics = tuple(
+        f"((const int64_t *)metafork_inputs)[{list(signature.parameters).index(one)}]" for one in code.statics
+    )
     trace = (
-        f"    const int64_t metafork_numbers[] = {{{parameters}}};",
-        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {traced});",
+        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {signature.name}_names, "
+        f"(const int64_t *)metafork_inputs, {len(signature.parameters)});",
     )
     return [
-        f"static int {function}({declarations})",
+        *rows,
+        f"static int {function}({_CALL})",
         "{",
-        "    int metafork_failed = 0;",
-        f"    {', '.join(f'(void){name}' for name in ['metafork_stream', *_input_names(signature)])};",
-        *(
-            f"    if ({signature.parameters[p]} != {n}) return METAFORK_EINVAL;"
-            for p, n in (compiled_for or {}).items()
-        ),
-        *(f"    {line}" for line in body),
-        "    if (!metafork_s->ready) {",
-        *(f"        {line}" for line in shape),
-        "    }",
-        "    if (metafork_failed) return METAFORK_EOVERFLOW;",
-        *target.launching(Attempt(code, tuple(arguments), trace, values)),
+        f"    int64_t metafork_a[{max(len(integers), 1)}];",
+        *(f"    {line}" for line in values),
+        "    const int metafork_unfit = "
+        f"metafork_prepare(&{table}, metafork_inputs, metafork_s, metafork_d, metafork_a);",
+        "    (void)metafork_stream;",
+        "    if (metafork_unfit != METAFORK_OK) return metafork_unfit;",
+        *target.launching(Attempt(code, tuple(arguments), tuple(typed), trace, statics)),
         "}",
     ]
 
 
-def _large(signature: Signature, kernel: Kernel, known: Mapping[str, str]) -> list[str]:
-    """Return what says whether offsets need 64 bits, or arrays begin where no vectors may.
-
-    A span that the host cannot compute says so too.
-    """
-    unaligned = _unaligned(signature, kernel)
-    if not kernel.spans:
-        return [f"metafork_s->large = {unaligned};"]
-    names = {part.name for span in kernel.spans for part in walk_expression(span) if isinstance(part, Var)}
-    own = dict(known)
-    definitions = [
-        definition
-        for definition in derived_definitions((*signature.program.derived, *kernel.host_scalars), names)
-        if definition.name not in known
-    ]
-    lines = _definitions(definitions, own)
-    large = f"metafork_failed || !metafork_fits || {unaligned}".removesuffix(" || false")
-    fits = "\n            && ".join(f"{checked(span, own)} <= INT32_MAX" for span in kernel.spans)
-    return [
-        "{",
-        "    int metafork_failed = 0;",
-        *(f"    {line}" for line in lines),
-        f"    const bool metafork_fits = {fits};",
-        f"    metafork_s->large = {large};",
-        "}",
-    ]
-
-
-def _unaligned(signature: Signature, kernel: Kernel) -> str:
-    """Return the C condition that some array of a kernel that asks for it is not aligned for vectors."""
-    pointers = (signature.pointer(memory.name) for memory in kernel.memories if memory.space is Space.GLOBAL)
-    arrays = list(dict.fromkeys(pointers))
-    if not kernel.aligned or not arrays:
-        return "false"
-    return f"(({' | '.join(f'(uintptr_t){array}' for array in arrays)}) & {VECTOR_BYTES - 1}) != 0"
-
-
-def _host_scalars(signature: Signature, kernel: Kernel) -> tuple[dict[str, str], list[str]]:
-    """Return the C text of every scalar that a launch may use, and the declarations of those computed for it."""
-    wanted = {argument.name for argument in kernel.scalars}
-    widest = () if kernel.widest is None else (kernel.widest,)
-    for expr in (*kernel.grid, *kernel.block, kernel.shared_bytes, *widest):
-        wanted |= {part.name for part in walk_expression(expr) if isinstance(part, Var)}
-    own = {scalar.name for scalar in kernel.host_scalars}
-    program = tuple(definition for definition in signature.program.derived if definition.name not in own)
-    known = dict(signature.scalar_names)
-    # Only what the launch needs: a scalar that nothing reads must not make it fail.
-    return known, _definitions(derived_definitions((*program, *kernel.host_scalars), wanted), known)
+def _spelling(argument: Argument) -> str:
+    return "bool" if argument.type is ScalarType.BOOL else argument.type.spelling
 
 
 def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]:
@@ -240,40 +195,23 @@ def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]
     return lines
 
 
-def _scalar(argument: Argument, signature: Signature, known: dict[str, str]) -> tuple[str, str]:
-    """Return the declaration of a kernel's scalar argument in its own type, and its name."""
-    if argument.name not in known:
-        raise ComputationError(f"the kernel takes {argument.name}, which the host does not know")
-    local = f"metafork_a_{argument.name}"
-    spelling = "bool" if argument.type is ScalarType.BOOL else argument.type.spelling
-    text = known[argument.name]
-    if argument.name not in signature.values:
-        text = within_type(text, argument.type)
-    return f"const {spelling} {local} = ({spelling}){text};", local
+def inputs_type(signature: Signature) -> list[str]:
+    """Return the type of the parameters and values of a call."""
+    fields = [f"{declaration};" for declaration in [*signature.integers(), *signature.value_declarations()]]
+    name = f"{signature.name}_inputs"
+    return [f"typedef struct {name} {{", *(f"    {one}" for one in fields or ["char metafork_none;"]), f"}} {name};"]
 
 
 def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
-    """Return the parameters and values of a call as one type, and the attempt at any leaf that takes them so."""
-    name = signature.name
-    fields = [f"{declaration};" for declaration in [*signature.integers(), *signature.value_declarations()]]
-    pointers = [
-        f"metafork_d == NULL ? NULL : ({signature.pointer_type(array)})metafork_d[{index}]"
-        for index, array in enumerate(signature.moved)
-    ]
-    inputs = [f"metafork_i->{field}" for field in signature.scalar_names.values()]
-    arguments = ", ".join(["metafork_go", "metafork_s", "metafork_stream", *inputs, *pointers])
+    """Return the attempt at any leaf."""
+    call = _CALL.replace("bool metafork_go", "int metafork_leaf, bool metafork_go")
+    arguments = "metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d"
     return [
-        f"typedef struct {name}_inputs {{",
-        *(f"    {field}" for field in fields or ["char metafork_none;"]),
-        f"}} {name}_inputs;",
-        "",
-        f"static int {name}_attempt(const void *metafork_inputs, int metafork_leaf, bool metafork_go, "
-        "metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d)",
+        f"static int {signature.name}_attempt({call})",
         "{",
-        f"    const {name}_inputs *const metafork_i = (const {name}_inputs *)metafork_inputs;",
-        "    (void)metafork_i, (void)metafork_d, (void)metafork_go, (void)metafork_s, (void)metafork_stream;",
+        "    (void)metafork_inputs, (void)metafork_d, (void)metafork_go, (void)metafork_s, (void)metafork_stream;",
         "    switch (metafork_leaf) {",
-        *(f"    case {leaf.id}: return {name}_attempt{leaf.id}({arguments});" for leaf in tree.leaves),
+        *(f"    case {leaf.id}: return {signature.name}_attempt{leaf.id}({arguments});" for leaf in tree.leaves),
         "    default: return METAFORK_EINVAL;",
         "    }",
         "}",

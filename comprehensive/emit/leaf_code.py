@@ -51,8 +51,9 @@ def kernel_of(variant: Variant, analyses: Analyses | None = None) -> Kernel:
     """Lower a variant's program under the name of its kernel; an instance's text tells what it knows of its blocks."""
     from metafork.lowering import lowering
 
-    kernel = lowering.lower(variant.version.program, variant.kernel, analyses)
-    return replace(kernel, told=bool(variant.values))
+    program = variant.version.program
+    kernel = lowering.lower(program, variant.kernel, analyses)
+    return replace(kernel, told=bool(variant.values), line=program.span.line)
 
 
 def leaf_code(variant: Variant, analyses: Analyses | None = None) -> LeafCode:

@@ -24,17 +24,20 @@ from metafork.comprehensive.emit.generation import (
     header_text,
     marked,
     number_of,
-    runtime_check,
     runtime_marked,
 )
 from metafork.comprehensive.emit.header_file import header_file
 from metafork.comprehensive.emit.host.host_file import host_file
+from metafork.comprehensive.emit.identifiers import c_string
 from metafork.comprehensive.emit.leaf_code import CodeOf, LeafCode
 from metafork.comprehensive.emit.own_files import see_that_all_are_ours
 from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
 from metafork.comprehensive.emit.targets.target import Target, handles_of
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant
+from metafork.ir.messages.line_markers import presumed_lines
+from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
+from metafork.printing.input_lines import END, resolved
 
 
 class Optimized(Protocol):
@@ -88,12 +91,17 @@ def rendered_files(
     device = target.device_name(name)
     texts = {
         f"{name}.h": header_file(unit, trees, handles_of(target)),
-        device: device_file(unit, trees, codes, target) + runtime_check(device, headers, runtime),
-        f"{name}_host.c": host_file(unit, trees) + runtime_check(f"{name}_host.c", headers, runtime),
+        device: device_file(unit, trees, codes, target),
+        f"{name}_host.c": host_file(unit, trees),
     }
     if generation is None:
         generation = number_of({**texts, **headers})
-    files = {path: marked(text, path, name, generation) for path, text in texts.items()}
+    files = {
+        path: marked(text, path, name, generation, None if path.endswith(".h") else runtime)
+        for path, text in texts.items()
+    }
+    place = device if directory is None else str((directory / device).absolute())
+    files[device] = _with_lines(files[device], place, unit.source)
     files[header_name(name)] = header_text(name, generation)
     files[target.device_name(RUNTIME)] = runtime_file(target)
     files["CMakeLists.txt"] = cmake_file(
@@ -106,6 +114,15 @@ def rendered_files(
     for header, text in headers.items():
         files[f"include/metafork/{header}"] = runtime_marked(header, text, runtime)
     return files
+
+
+def _with_lines(text: str, path: str, source: Source) -> str:
+    """Return the file of kernels with directives for lines of the input, where its kernels have markers for them."""
+    if f"\n{END}\n" not in text:
+        return text
+    name = str(Path(source.name).absolute()) if Path(source.name).is_file() else source.name
+    places = presumed_lines(source.text, c_string(name)[1:-1])
+    return resolved(text, c_string(path)[1:-1], lambda line: places[line - 1])
 
 
 def _own_folders(unit: TranslationUnit, directory: Path | None) -> list[str]:

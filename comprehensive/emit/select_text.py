@@ -79,12 +79,7 @@ def select_text(
     given += _machine_values(tree, tables)
     depends = tables.size
     fill = _opaque_values(tree, signature, tables)
-    for symbol in tree.derived:
-        # The operands are tabulated first: a symbol is defined by earlier ones.
-        call = _derived_value(symbol, tables)
-        slot = tables.add_slot(symbol.name)
-        comment = c_comment(f"{symbol.name} = {symbol.definition(order)}")
-        fill.append(f"metafork_v[{slot}] = {call}; /* {comment} */")
+    derived = [_derived_row(symbol, tables) for symbol in tree.derived]
 
     start = [tables.condition(constraint) for constraint in tree.start]
     conditions: dict[str, int] = {}
@@ -106,6 +101,12 @@ def select_text(
     lines += _table(f"static const metafork_node {name}_nodes[]", rows, "{0, 0, 0}")
     lines += variants.lines
     lines += _table(f"static const metafork_leaf {name}_leaves[]", leaves, "{NULL, 0}")
+    parts = []
+    for what, made in (("derived", derived), ("later", regions.later)):
+        lines += _table(f"static const metafork_derived {name}_{what}[]", made, "") if made else []
+        parts += [f"{name}_{what}" if made else "NULL", str(len(made))]
+    parts += [f"{name}_start", str(len(start)), f"{name}_nodes", f"{name}_conditions", str(root), str(regions.doubt)]
+    lines.append(f"static const metafork_tree {name}_tree = {{{', '.join(parts)}}};")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
     size = max(tables.size, 1)
@@ -116,11 +117,7 @@ def select_text(
         "    int metafork_failed = 0;",
         *(f"    (void){one};" for one in signature.parameters.values()),
         *(f"    {line}" for line in fill),
-        f"    for (int metafork_i = 0; metafork_i < {len(start)}; metafork_i++)",
-        f"        if (!metafork_holds(&{name}_start[metafork_i], metafork_v)) return -1;",
-        "    if (metafork_failed) return -2;",
-        *(f"    {line}" for line in regions.fill),
-        f"    return metafork_walk({name}_nodes, {name}_conditions, {root}, metafork_v);",
+        f"    return metafork_leaf_of(&{name}_tree, metafork_v, metafork_failed);",
         "}",
         "",
         "/* The leaf that the tree gives, 0: none, -1: outside of Start, -2: a derived value does not fit.  A thread",
@@ -176,13 +173,13 @@ def select_text(
 class _Regions(Struct):
     """The lines of tables of regions, the rows of the last one, and what is known of the arrays with them.
 
-    ``fill`` computes what they need, and sets the value at the place ``doubt`` where it cannot.
+    ``later`` are the values that they need; where one cannot be computed, that at the place ``doubt`` says so.
     """
 
     text: list[str]
     rows: list[str]
     effects: dict[str, Effect]
-    fill: list[str]
+    later: list[str]
     doubt: int = -1
 
 
@@ -202,11 +199,9 @@ def _regions(signature: Signature, effects: Effects, tables: ConditionTables) ->
             wanted |= {name for operand in symbol.operands for name in operand.symbols}
     for symbol in derived:
         if symbol.name in wanted and symbol.name not in tables.slots:
-            call = _derived_value(symbol, tables)
-            found.fill.append(f"metafork_v[{tables.add_slot(symbol.name)}] = {call};")
-    if found.fill:
+            found.later.append(_derived_row(symbol, tables))
+    if found.later:
         found.doubt = tables.add_slot("regions are in doubt")
-        found.fill.append(f"metafork_v[{found.doubt}] = metafork_failed;")
     for place, array in enumerate(signature.moved):
         for region in effects[array.name].regions:
             try:
@@ -341,23 +336,25 @@ def _opaque_values(tree: ScheduleTree, signature: Signature, tables: ConditionTa
     return lines
 
 
-def _derived_value(symbol: DerivedSymbol, tables: ConditionTables) -> str:
+_KINDS = {
+    "floor": "METAFORK_FLOOR",
+    "ceiling": "METAFORK_CEILING",
+    "minimum": "METAFORK_LEAST",
+    "maximum": "METAFORK_GREATEST",
+}
+
+
+def _derived_row(symbol: DerivedSymbol, tables: ConditionTables) -> str:
+    """Return the row of a derived symbol, which gets a place behind those of its operands."""
+    extremum = symbol.kind in ("minimum", "maximum")
+    if extremum and any(operand.symbols & tables.denominators.keys() for operand in symbol.operands):
+        raise TabulationError(f"{symbol.name} is an extremum over a performance target")
     operands, factor = tables.polynomials(symbol.operands)
-    match symbol.kind:
-        case "floor" | "ceiling":
-            first, second = (f"metafork_polynomial_of({operand[1:-1]})" for operand in operands)
-            return f"metafork_{symbol.kind}({first}, {second}, metafork_v, &metafork_failed)"
-        case "maximum" | "minimum":
-            if any(operand.symbols & tables.denominators.keys() for operand in symbol.operands):
-                raise TabulationError(f"{symbol.name} is an extremum over a performance target")
-            direction = 1 if symbol.kind == "maximum" else -1
-            # A named array: the operands are a table of their own.
-            rows = ", ".join(operands)
-            table = f"{tables.prefix}_operands_{len(tables.lines)}"
-            tables.lines.append(f"static const metafork_polynomial {table}[] = {{{rows}}};")
-            return f"metafork_extremum({direction}, {table}, {len(operands)}, {factor}, metafork_v, &metafork_failed)"
-        case _:
-            assert_never(symbol.kind)
+    table = f"{tables.prefix}_operands_{len(tables.lines)}"
+    comment = c_comment(f"{symbol.name} = {symbol.definition(tables.order)}")
+    tables.lines.append(f"static const metafork_polynomial {table}[] = {{{', '.join(operands)}}}; /* {comment} */")
+    parts = [str(tables.add_slot(symbol.name)), _KINDS[symbol.kind], table, str(len(operands))]
+    return f"{{{', '.join(parts)}, {factor if extremum else 1}}}"
 
 
 def _nodes(

@@ -73,7 +73,7 @@ class Signature(Struct, frozen=True):
 
 def element_type(type_: ScalarType) -> str:
     """Return the spelling of an element type in C and C++ alike."""
-    return "unsigned char" if type_ is ScalarType.BOOL else type_.spelling
+    return "unsigned char" if type_ is ScalarType.BOOL else type_.stored.spelling
 
 
 def value_type(type_: ScalarType) -> str:

@@ -1,7 +1,8 @@
 """What strategies remarked on the arrays and loops of a schedule, for people: with carets, as a list, in one line.
 
 Three questions are answered: what goes through shared memory, what a thread keeps in registers, what can join the grid;
-and a fourth where the file has tables: which of them are in constant memory.
+and a fourth where the file has tables: which of them are in constant memory.  Loads of the preferred kernel that do not
+coalesce come first.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from metafork.ir.messages.source import NOWHERE, Source, Span
 from metafork.strategies.strategy import Remark, Topic
 
 VERBS: dict[Topic, tuple[str, str]] = {
+    "coalescing": ("is read by coalesced loads", "is read by loads that do not coalesce"),
     "shared memory": ("goes through shared memory", "does not go through shared memory"),
     "registers": ("is kept in registers", "is not kept in registers"),
     "constant memory": ("is in constant memory", "is not in constant memory"),
@@ -79,7 +81,8 @@ def as_list(remarks: Sequence[Remark]) -> list[str]:
 def in_one_line(remarks: Sequence[Remark]) -> str:
     """Return what was taken up of each topic, and the first hint where something was not."""
     remarks = in_topics(remarks)
-    parts: list[str] = []
+    strided = dict.fromkeys(one.subject for one in remarks if one.topic == "coalescing")
+    parts = [f"loads do not coalesce: {', '.join(strided)}"] if strided else []
     for topic, question in _QUESTIONS.items():
         taken = dict.fromkeys(one.subject for one in remarks if one.topic == topic and one.taken)
         if topic != "constant memory" or any(one.topic == topic for one in remarks):

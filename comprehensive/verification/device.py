@@ -15,13 +15,11 @@ from metafork.comprehensive.building.compilers import compiler
 from metafork.comprehensive.emit import rendered_files, runtime_include_dir, write_files
 from metafork.comprehensive.verification.builds import Build, Run, Seconds, runs_of, with_flat_functions
 from metafork.comprehensive.verification.driver import ELISION_FLAGS, HOST_PREFIX, SERIAL_PREFIX
+from metafork.comprehensive.verification.unordered_sums import CLOSE
 from metafork.ir.arithmetic.math_functions import INEXACT
 
 FOLDER = "device"
 """Where the generated files are, inside of the build's directory."""
-
-CLOSE = 1e-5
-"""By how much of the largest one a result may differ where a program calls functions whose last bits C leaves open."""
 
 NO_DEVICE = "the machine cannot be queried"
 """What the runtime says where CUDA's finds no driver or no device."""

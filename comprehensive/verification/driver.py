@@ -24,8 +24,12 @@ from metafork.comprehensive.emit.host.members import (
     is_flattened,
     member_declarations,
 )
+from metafork.comprehensive.emit.host.small_floats import converts
+from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
 from metafork.comprehensive.emit.host.stated_order import in_order
+from metafork.comprehensive.verification.unordered_sums import CLOSE, TERMS, followed, telling
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.atomic_updates import unordered_sums
 from metafork.ir.program import Array, Expr, IntConst, Var
 from metafork.ir.rewriting import map_expression, variables
 from metafork.ir.translation_unit import Function, FunctionParameter, Schedule, TranslationUnit
@@ -54,7 +58,7 @@ SUPPORT_DIRECTORY = Path(__file__).parent
 
 ELISION_FLAGS = (
     *("-Dmeta_for=for", "-Dmeta_schedule=", "-Dmeta_atomic=", "-Dmeta_reduction(...)="),
-    *("-Dmeta_grid(...)=", "-Dmeta_block(...)=", "-Dmeta_static(...)=", "-Dcache(...)="),
+    *("-Dmeta_grid(...)=", "-Dmeta_block(...)=", "-Dmeta_min_blocks(...)=", "-Dmeta_static(...)=", "-Dcache(...)="),
 )
 """What turns an annotated file into the C program that it means."""
 
@@ -83,8 +87,9 @@ def replaced(unit: TranslationUnit, text_of: Callable[[Schedule], str | None]) -
 
 def _serial(schedule: Schedule) -> str | None:
     """Return the program of a schedule as C where its text is not what it computes."""
-    same = not schedule.contracted and schedule.stated_order is None
-    return None if same else serial_text(schedule.program, schedule.program.body)
+    sums = unordered_sums(schedule.program.body)
+    same = not schedule.contracted and schedule.stated_order is None and not sums and not converts(schedule)
+    return None if same else serial_text(schedule.program, telling(schedule.program))
 
 
 def telling_reference_text(unit: TranslationUnit) -> str:
@@ -105,8 +110,8 @@ def telling_reference_text(unit: TranslationUnit) -> str:
         own = _serial(schedule)
         return once + (unit.source.text[schedule.span.start : schedule.span.end] if own is None else own)
 
-    telling = dict(replaced(unit, told))
-    return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, telling))
+    told_at = dict(replaced(unit, told))
+    return "extern void driver_reached(const char *, ...);\n" + as_reference(unit, edited(unit, told_at))
 
 
 def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str:
@@ -127,6 +132,8 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
 def as_reference(unit: TranslationUnit, text: str, prefix: str = SERIAL_PREFIX) -> str:
     """Return a file's text, as it may have been edited, as C that stands by itself, its functions under a prefix."""
     own = f"#define {OWN_HEADERS}\n" if shadows_a_header(unit) else ""
+    own += "".join(f"{line}\n" for line in small_floats(unit))
+    own += TERMS if any(unordered_sums(one.program.body) for one in unit.schedules) else ""
     renaming = own + "".join(f"#define {f.name} {prefix}{f.name}\n" for f in unit.functions)
     if not any(function.fragment for function in unit.functions):
         # What the drop-in's file includes for the user, the reference includes too.
@@ -180,11 +187,13 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         f'extern {flat_returns(function)} driver_run_{mine}({declarations}) __asm__("{prefix}{function.name}{suffix}");'
         for mine, prefix in prefixes
     ]
+    close = ("#if !defined(METAFORK_CLOSE)", f"#define METAFORK_CLOSE {CLOSE}", "#endif")
     lines = [
         "#define _GNU_SOURCE",
         "#include <stdio.h>",
         "#include <stdlib.h>",
         "#include <string.h>",
+        *(close if followed(unit, function) else ()),
         '#include "driver_support.h"',
         "extern void metafork_extent(const void *, long long);",
         *called,
@@ -196,6 +205,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         "    char *driver_values = strchr(driver_line, '|');",
         "    if (!driver_values) return 2;",
         "    driver_seed(driver_line);",
+        "    driver_forget_terms();",
         "    *driver_values++ = 0;",
         '    if (*driver_line) setenv("METAFORK_MACHINE", driver_line, 1); else unsetenv("METAFORK_MACHINE");',
         '    fprintf(driver_report, "point %ld\\n", driver_point), fprintf(stderr, "point %ld\\n", driver_point);',
@@ -241,7 +251,7 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
         size = _structure_size(parameter) if parameter.slots else _element(parameter).size
         lines += [f"    {line}" for line in _without_padding(parameter)]
         before = LENT_BEFORE if parameter.name in lent else 0
-        floating = str(not parameter.slots and not _element(parameter).integer).lower()
+        floating = str(not parameter.slots and not _element(parameter).stored.integer).lower()
         compared = f'"{parameter.name}", {own}_ours, {own}_theirs, {own}_bytes, {size}, {floating}, {before}'
         lines.append(f"    driver_differ |= driver_compare({compared});")
     lines += [
@@ -336,6 +346,8 @@ def _buffers(parameter: FunctionParameter) -> list[str]:
 
 
 def _kind(type_: ScalarType) -> str:
+    if type_.small:
+        return type_.spelling
     return "float" if type_ is ScalarType.FLOAT else "double" if type_.floating else "integer"
 
 

@@ -29,7 +29,7 @@ from metafork.comprehensive.options import MachineLike, Order, Static
 from metafork.comprehensive.signals import OutOfTimeError
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
 from metafork.comprehensive.verification.builds import UNTOLD, Build, CodeOf, Launch, Run, plain_code
-from metafork.comprehensive.verification.device import CLOSE, DeviceBuild
+from metafork.comprehensive.verification.device import DeviceBuild
 from metafork.comprehensive.verification.driver import CannotDriveError, driver_text, point_line
 from metafork.comprehensive.verification.guards import guard_checks, point_checks
 from metafork.comprehensive.verification.optimality import optimality_notes
@@ -40,6 +40,7 @@ from metafork.comprehensive.verification.registers import registers_by_target
 from metafork.comprehensive.verification.result import DEVICE, VariantResult, Verification
 from metafork.comprehensive.verification.second_opinion import sympy_check
 from metafork.comprehensive.verification.translation.translation import validations
+from metafork.comprehensive.verification.unordered_sums import CLOSE, bounds_said
 from metafork.evaluators.counter import Measure, NotKnown
 from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.messages.source import Source, base_name
@@ -165,6 +166,7 @@ class _Run(Struct):
         functions = self._drivable()
         rows: dict[tuple[str, int, int], VariantResult] = {}
         jobs: dict[str, list[_Job]] = {function.name: [] for function in functions}
+        self.found.notes += bounds_said(self.result.unit, functions)
         for number, tree in enumerate(self.result.schedules):
             name = tree.program.name
             for leaf in tree.leaves:
@@ -175,8 +177,7 @@ class _Run(Struct):
                     rows[name, leaf.id, one.number] = row
                     self.found.rows.append(row)
             self.progress("guards", number, len(self.result.schedules))
-            finder = Points(tree, self.options.seed)
-            points = chosen_points(finder, self.options.points, TRIES)
+            points = chosen_points(Points(tree, self.options.seed), self.options.points, TRIES)
             checks = point_checks(Points(tree, self.options.seed + 1), points, 60)
             if self.remaining() > 0:
                 checks = [*guard_checks(tree), sympy_check(tree), *checks]

@@ -1,4 +1,4 @@
-"""Blocks of more threads than any GPU runs, where their sizes are constants (MF0114, a warning)."""
+"""Blocks of more threads than any GPU runs, where their sizes are constants (MF0114, a warning; MF0115)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from metafork.ir.program import IntConst, Phase, Program, walk_statements
 
 MOST_THREADS = 1024
 """Threads of a block that the largest GPUs run."""
+MOST_RESIDENT = 2048
+"""Threads that a multiprocessor runs at once, on the GPUs that run most."""
 
 
 def oversized_blocks(program: Program, source_name: str) -> Iterator[Diagnostic]:
@@ -38,3 +40,23 @@ def oversized_blocks(program: Program, source_name: str) -> Iterator[Diagnostic]
             f"give {shown}. For more work per thread, give a thread several elements (docs/tutorial.md).",
         )
         return
+
+
+def crowded_blocks(program: Program, source_name: str) -> Iterator[Diagnostic]:
+    """Yield an error where no multiprocessor has threads for the blocks that ``meta_min_blocks`` asks for."""
+    asked = program.min_blocks
+    for phase in walk_statements(program.body) if asked is not None else ():
+        if not isinstance(phase, Phase) or not all(isinstance(loop.extent, IntConst) for loop in phase.threads):
+            continue
+        threads = prod(loop.extent.value for loop in phase.threads if isinstance(loop.extent, IntConst))
+        if asked is not None and threads <= MOST_THREADS and threads * asked.value > MOST_RESIDENT:
+            yield Diagnostic(
+                "MF0115",
+                Severity.ERROR,
+                f"no multiprocessor runs {asked.value} blocks of {threads} threads at once",
+                asked.span,
+                source_name,
+                f"a multiprocessor runs at most {MOST_RESIDENT} threads.",
+                f"ask for at most {MOST_RESIDENT // threads} blocks.",
+            )
+            return

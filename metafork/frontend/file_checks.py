@@ -14,7 +14,8 @@ from metafork.frontend.text.clauses.static_clauses import begins
 from metafork.frontend.text.definitions import FunctionText
 from metafork.frontend.text.other_languages.files import PlainFile, keyword_pragma
 from metafork.frontend.text.other_languages.types import around_functions
-from metafork.frontend.text.preprocessing.preprocessor import CONDITIONAL_WORDS, Directive, Preprocessed
+from metafork.frontend.text.preprocessing.branches import CONDITIONAL_WORDS, Directive
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import TokenKind, first_from
 from metafork.ir.messages.source import Span
@@ -74,7 +75,7 @@ class FileChecks(Struct, frozen=True):
 
     def generated(self, unit: str, schedules: int) -> None:
         """Refuse names that the outputs of a unit with so many schedules have: functions, kernels, tables, markers."""
-        ours = re.compile(rf"{unit}_k(\d+)_\w+|METAFORK_(?:GENERATION|GENERATED|RUNTIME|OWN)_\w+")
+        ours = re.compile(rf"{unit}_k(\d+)_\w+|METAFORK_(?:(?:GENERATION|GENERATED|RUNTIME|OWN)_\w+|HEADERS)")
         preprocessed = self.preprocessed
         named = [(token.text, token.span) for token in preprocessed.tokens]
         named += [(token.text, token.span) for one in preprocessed.included for token in one.tokens]

@@ -149,7 +149,7 @@ class Signatures(Struct, frozen=True):
                 tag = structure.name if structure.name.startswith("struct ") else ""
                 flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
                 assert structure.element is not None
-                spelled = f"{const}{structure.element.spelling} {flat}[{structure.columns}]"
+                spelled = f"{const}{structure.element.stored.spelling} {flat}[{structure.columns}]"
                 one = replace(one, declaration=spelled, structure=tag, members=structure.members, slots=structure.slots)
             later = self._expand(tokens[behind : text.close_paren])
             own = member_parameters(declarator, scope, [*later, *promised], body, self.returning, taken)
@@ -206,7 +206,7 @@ class Signatures(Struct, frozen=True):
         """Return the spelling of a token that any other file understands."""
         if token.text in HEADER_TYPES or token.text not in self.scope.typedefs:
             return token.text
-        return self.scope.typedefs[token.text].spelling
+        return self.scope.typedefs[token.text].stored.spelling
 
     def _text(self, tokens: Sequence[Token]) -> str:
         joined = " ".join(self._plain(token) for token in tokens)

@@ -7,11 +7,8 @@ them: its uninitialised scalars and arrays are the parameters of a function name
 
 from __future__ import annotations
 
-import contextlib
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -22,6 +19,7 @@ from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.fragment import is_argument, left_out
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.residency import host_accesses
+from metafork.frontend.host.text_reader import TextReader
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.members.returning import returning_functions, written_out
@@ -48,29 +46,16 @@ from metafork.frontend.schedules.values.promised_sizes import in_parameters
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
 from metafork.frontend.text import nearly_right, syntax
-from metafork.frontend.text.c_grammar import Grammar
-from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText, definitions
 from metafork.frontend.text.other_languages.files import python_file
 from metafork.frontend.text.other_languages.types import foreign_function
-from metafork.frontend.text.preprocessing.headers import Headers
-from metafork.frontend.text.preprocessing.macros import ExpansionError
-from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
-from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structure import Structure
+from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
+from metafork.frontend.text.reporter import RefusedError
 from metafork.frontend.text.tokens import (
-    BracketError,
-    LineMap,
     Token,
-    UnterminatedCommentError,
     first_from,
-    handlers,
     hull,
-    match_brackets,
-    tokenize,
 )
-from metafork.frontend.text.unclosed_braces import refuse_unclosed
-from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS, SIZED_CONSTANTS
 from metafork.frontend.unit_name import unit_name
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Source, Span
@@ -88,11 +73,8 @@ from metafork.ir.translation_unit import (
 PointerExtents = Callable[[str, str, int | None], str | None]
 """The extent, as C, of a function's parameter, or of a variable at the schedule of a number; ``None``: not known."""
 
-MOST_TOKENS = 150_000
-"""Tokens of a function with a schedule, macros expanded: some seconds of parsing."""
 
-
-class UnitParser:
+class UnitParser(TextReader):
     """Parses one source."""
 
     def __init__(
@@ -102,17 +84,10 @@ class UnitParser:
         extents: PointerExtents | None = None,
         assuming: bool = False,
     ) -> None:
-        self._source = source
-        self._assuming = assuming
-        self.undecided = False
-        """Whether conditions of the text, once it is parsed, may depend on a command line."""
+        super().__init__(source, assuming=assuming)
         self._extents = extents
         self._reassociate = reassociate
-        self._reporter = Reporter(source)
-        self._grammar = Grammar()
-        self._lines = LineMap(source.text)
         self._name = unit_name(source.name)
-        self._headers = Headers(Path(source.name).parent, source.folders)
         self._assumptions: tuple[Assumption, ...] = ()
         self._preprocessed: Preprocessed | None = None
         self._words = frozenset[str]()
@@ -123,6 +98,7 @@ class UnitParser:
         self._callees = Callees()
         self._callers: list[Function] = []
         self._constants = ConstantMemory()
+        self._small_floats: tuple[str, ...] = ()
 
     def parse(self) -> TranslationUnit:
         """Return the parsed file; raises ``DiagnosticsError`` with every fault that was found."""
@@ -146,6 +122,7 @@ class UnitParser:
             tuple(str(path) for path in self._headers.found),
             tuple(self._callers),
             self._assumptions,
+            small_floats=self._small_floats,
         )
 
     def _parse(self) -> None:
@@ -180,6 +157,7 @@ class UnitParser:
             for at in stray:
                 self._reporter.error("MF0015", tokens[at].span, "this schedule stands in no function")
         scope = FileScope(preprocessed, self._grammar)
+        self._small_floats = scope.small_floats
         if stray and not functions:
             checks.directives(whole)
             for included in preprocessed.included:
@@ -207,74 +185,6 @@ class UnitParser:
                 self._function(preprocessed, definition, scope, signatures)
             except RefusedError:
                 continue
-
-    def _declare(
-        self,
-        preprocessed: Preprocessed,
-        scope: FileScope,
-        functions: Sequence[FunctionText],
-        outside: Sequence[tuple[int, int]],
-    ) -> None:
-        """Note what stands outside functions, in the order of the text, and the functions themselves."""
-        tokens = preprocessed.tokens
-        bodies = [(tokens[one.open_brace].span.start, tokens[one.close_brace].span.end) for one in functions]
-        places: list[tuple[int, Included | tuple[int, int]]] = [
-            (one.directive.span.start, one)
-            for one in preprocessed.included
-            if not any(start < one.directive.span.start < end for start, end in bodies)
-        ]
-        places += [(tokens[first].span.start, (first, behind)) for first, behind in outside]
-        for _, one in sorted(places, key=lambda place: place[0]):
-            if isinstance(one, Included):
-                scope.add_header(one)
-            else:
-                piece = tokens[one[0] : one[1]]
-                span = hull(piece[0].span, piece[-1].span)
-                scope.add(piece, preprocessed.within_conditional(span) is None)
-        for function in functions:
-            scope.add_function(tokens[function.name])
-
-    # --- text -------------------------------------------------------------------------------------------------
-
-    def _tokens(self) -> tuple[Preprocessed, dict[int, int]]:
-        try:
-            given = [definition_of(one) for one in self._source.definitions]
-            if "__builtin_" in self._source.text:
-                given += [definition_of(one) for one in BUILTIN_CONSTANTS]
-            if re.search(r"INT(8|16|32|64|MAX)_C\b", self._source.text):
-                given += [definition_of(one) for one in SIZED_CONSTANTS]
-            tokens = tokenize(self._source.text, self._lines)
-            preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
-        except UnterminatedCommentError as error:
-            span = self._lines.span(error.offset, error.offset + 2)
-            raise self._reporter.refuse("MF0003", span, "this comment is not closed") from None
-        self.undecided = bool(preprocessed.undecided)
-        for one in preprocessed.included:
-            for name in one.missing:
-                whole = one.directive.span
-                at = self._source.text.find(name, whole.start, whole.end)
-                span = self._lines.span(at, at + len(name)) if at >= 0 else whole
-                self._reporter.suspect("MF0018", span, f"the header {name} is not found")
-        for directive in preprocessed.unbalanced:
-            self._reporter.error("MF0004", directive.span, f"this `#{directive.word}` has no partner")
-        try:
-            return preprocessed, match_brackets(preprocessed.tokens)
-        except BracketError as error:
-            # Two branches of an #if may open the same brace; then the first branch stands for both.
-            with contextlib.suppress(BracketError):
-                single = preprocessed.first_branches()
-                return single, match_brackets(single.tokens)
-            if error.token.text == "{" and error.opened is None:
-                raise refuse_unclosed(self._reporter, error.token, preprocessed.tokens) from None
-            related = ((error.opened.span, "this bracket is open"),) if error.opened is not None else ()
-            message = f"this `{error.token.text}` has no partner"
-            raise self._reporter.refuse("MF0004", error.token.span, message, related=related) from None
-
-    def _expand(self, preprocessed: Preprocessed, tokens: Sequence[Token]) -> list[Token]:
-        try:
-            return preprocessed.expand(tokens)
-        except ExpansionError as error:
-            raise self._reporter.refuse(error.code, error.span, error.message) from None
 
     # --- functions --------------------------------------------------------------------------------------------
 
@@ -360,59 +270,6 @@ class UnitParser:
         directives = signatures.preprocessed.directives
         found = None if callee is None else host_accesses(callee.host, tokens, directives, self._callees)
         return replace(function, accesses=found)
-
-    def _host(
-        self,
-        preprocessed: Preprocessed,
-        tokens: Sequence[Token],
-        span: Span,
-        scope: FileScope,
-        visible: dict[str, Variable],
-        parameters: dict[str, Variable],
-        fragment: bool = False,
-    ) -> HostFunction:
-        if len(tokens) > MOST_TOKENS:
-            message = f"this function has {len(tokens)} tokens; at most {MOST_TOKENS} are taken"
-            raise self._reporter.refuse("MF0016", span, message)
-        try:
-            structure = Structure(tokens, self._grammar, self._reporter, scope.types, fragment)
-        except BracketError as error:
-            message = f"this `{error.token.text}` has no partner"
-            raise self._reporter.refuse("MF0004", error.token.span, message) from None
-        block = structure.statements(span)
-        uncertain = tuple((one.start, one.end) for one in preprocessed.conditionals)
-        doubtful = [token.span for token in tokens if token.unknown] + [token.span for token in handlers(tokens)]
-        # The text of a header that is included in a function is a part of it.
-        doubtful += [
-            one.directive.span
-            for one in preprocessed.included
-            if span.start <= one.directive.span.start < span.end and (one.tokens or not one.read) and not fragment
-        ]
-        structured = True
-        for conditional in preprocessed.conditionals:
-            if span.start < conditional.end and conditional.start < span.end:
-                cut = cut_statement(block, conditional)
-                if cut is not None:
-                    simple = isinstance(cut, Simple) and cut.span.start < conditional.start
-                    structured = structured and simple and conditional.end < cut.span.end
-                    doubtful += [cut.span, conditional.opening]
-        known = scope.known
-        known = replace(known, declared=known.declared | structure.types)
-        host = HostFunction(scope.typedefs, visible, parameters, block, known, uncertain, doubtful, structured)
-        host.faults = {name: one.fault for name, one in preprocessed.macros_at(span.end).items() if one.fault}
-        # Our own say nothing about other functions.
-        before = preprocessed.tokens[: first_from(preprocessed.tokens, span.start)]
-        first = next((token.span.end for token in reversed(before) if token.text in ("}", ";")), 0)
-        pragmas = (
-            one.rest
-            for one in preprocessed.directives
-            if one.word == "pragma"
-            if first <= one.span.start < span.end or one.rest.split()[:1] != ["metafork"]
-        )
-        host.in_pragmas = frozenset(word for text in pragmas for word in re.findall(r"\w+", text))
-        for message, place in host.mistakes:
-            self._reporter.error("MF0010", place, message)
-        return host
 
     def _pointers(
         self,
@@ -539,7 +396,8 @@ class UnitParser:
             asked = tuple((one.name, name) for one, name in pointers if not one.is_parameter and one.name in named)
             given = directives and (directives.rest, directives.span)
             led = tuple((row.name, row.text) for row in site.led if row.number is not None)
-            first = replace(first, static_words=words, asked=asked, led=led, directives=given)
+            left_out = tuple(builder.left_out)
+            first = replace(first, static_words=words, asked=asked, led=led, directives=given, left_out=left_out)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

@@ -1,17 +1,24 @@
 """Atomic updates: ``meta_atomic a[e] += v``, whose order among themselves does not matter.
 
-An ``Assign`` that is ``atomic`` has an element of integer type as its target, and one of ``OPERATORS`` as ``op``, of
-which ``min`` and ``max`` stand nowhere else; its value is converted to the element's type first, which changes nothing.
+An ``Assign`` that is ``atomic`` has an element of an array as its target, and one of ``OPERATORS`` as ``op``, of which
+``min`` and ``max`` stand nowhere else; its value is converted to the element's type first.  To integers that changes
+nothing.  A sum of floating-point numbers, the only update of such elements, depends on the order: it is there only
+where the user asked to reassociate, and two orders of it differ by a bound that ``docs/language.md`` states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Assign, Conditional, Element, Expr, Stmt, binary, walk_statements
 
 OPERATORS = ("+", "-", "*", "&", "|", "^", "min", "max")
 """Operations that are associative and commutative (a difference is a sum), so that any order gives the same."""
+
+
+SUMS = ("+", "-")
+"""Operations of atomic updates of floating-point elements."""
 
 
 def kind(stmt: Assign) -> str:
@@ -32,6 +39,20 @@ def updated(stmt: Assign) -> Expr:
             return Conditional(test, stmt.value, stmt.target, binary("+", stmt.value, stmt.target).type)
         case op:
             return binary(op, stmt.target, stmt.value)
+
+
+def may_update(type_: ScalarType, op: str) -> bool:
+    """Say whether an element of a type may be updated atomically by an operation."""
+    return op in (SUMS if type_.floating else OPERATORS)
+
+
+def unordered_sums(body: Iterable[Stmt]) -> frozenset[str]:
+    """Return the names of the arrays in which a body adds up floating-point numbers in any order."""
+    return frozenset(
+        stmt.target.array
+        for stmt in walk_statements(tuple(body))
+        if isinstance(stmt, Assign) and stmt.atomic and isinstance(stmt.target, Element) and stmt.target.type.floating
+    )
 
 
 def atomic_arrays(body: Iterable[Stmt]) -> frozenset[str]:

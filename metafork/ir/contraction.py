@@ -73,7 +73,7 @@ class _Contraction(Rewriter):
         return super().binary(node) if fused is None else self.call(fused)
 
     def assign(self, node: ir.Assign) -> ir.Stmt | Body:
-        if node.op in ("+", "-"):
+        if node.op in ("+", "-") and not node.atomic:
             total = ir.binary(node.op, node.target, node.value, node.span)
             if _sum_of_a_product(total) is not None:
                 node = replace(node, op="", value=total)

@@ -7,7 +7,7 @@ Of a ``Program``:
   one integer index for each extent;
 - an operation has the type that C gives it, and a condition of bits or remainders no floating operand;
 - parameters, values, derived scalars and the variables of ``meta_for``s are not assigned;
-- what is updated atomically is an element of integer type, by an operation that may run in any order;
+- what is updated atomically is an element, by an operation that may run in any order;
 - all nests of threads have the dimensions of the grid; a ``Phase`` and a ``BlockArray`` stand at block level only, a
   ``PrivateArray``, of constant extents, in a phase only, a ``Break`` or ``Continue`` in a serial loop, a ``Barrier``
   nowhere;
@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.atomic_updates import OPERATORS
+from metafork.ir.atomic_updates import may_update
 from metafork.ir.kernel import ASYNCHRONOUS_BYTES, Kernel, Space
 
 SWITCH = "METAFORK_VERIFY"
@@ -259,7 +259,7 @@ class _Scope(Struct, frozen=True):
                 return self.declaring(name, type_)
             case ir.Assign(target=target, op=op, value=value):
                 self._assignment(target, op, value)
-                if stmt.atomic and not (isinstance(target, ir.Element) and target.type.integer and op in OPERATORS):
+                if stmt.atomic and not (isinstance(target, ir.Element) and may_update(target.type, op)):
                     raise InvariantError(f"{op}= is no atomic update")
                 if stmt.asynchronous and not self.kernel:
                     raise InvariantError("an asynchronous copy stands in a program")

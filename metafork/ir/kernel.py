@@ -117,7 +117,8 @@ class Kernel(Struct, frozen=True):
     of this kernel walks its work with a stride of ``blockDim.x``: ``block`` is the least that it is counted with, and
     a launch may have up to ``widest`` threads in x.  ``told`` says that the text tells the compiler the extents of the
     block that are constants.  ``spans`` are numbers, computed on the host: where all are below 2**31, each offset made
-    of ``OFFSET`` fits in ``int``.
+    of ``OFFSET`` fits in ``int``.  ``line`` is that of the schedule in the input.
+    ``bounds`` are the threads that a block has at most, and the blocks that a multiprocessor shall have registers for.
     """
 
     name: str
@@ -131,6 +132,8 @@ class Kernel(Struct, frozen=True):
     widest: ir.Expr | None = None
     told: bool = False
     spans: tuple[ir.Expr, ...] = ()
+    line: int = 1
+    bounds: tuple[int, int] | None = None
 
     @property
     def aligned(self) -> bool:

@@ -221,10 +221,13 @@ class Array(Node, frozen=True):
     Of a constant table of the file, ``in_global`` is why it is not in constant memory.
     Structures of several types are as many arrays at one place, each of which is a view of the ``whole``: its elements
     of other types are never touched.  ``slots`` are their members while they are one array still.
+    ``small`` says that the host takes its elements, integers to the program, for numbers of a small floating type.
     What the host packs the rows of a ``table`` of pointers into is an array of them, as long as the longest.
     """
 
-    aside: ClassVar[frozenset[str]] = frozenset({"span", "members", "scalar", "in_global", "whole", "slots", "table"})
+    aside: ClassVar[frozenset[str]] = frozenset(
+        {"span", "members", "scalar", "in_global", "whole", "slots", "small", "table"}
+    )
 
     name: str
     element: ScalarType
@@ -235,6 +238,7 @@ class Array(Node, frozen=True):
     in_global: str = ""
     whole: str = ""
     slots: tuple[Slot, ...] = ()
+    small: bool = False
     table: str = ""
 
     @property
@@ -353,6 +357,7 @@ class Program(Node, frozen=True):
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
     ``blocked`` says that a ``meta_block`` clause gives the threads of a block, and not how much it computes.
+    ``min_blocks`` is how many blocks a multiprocessor shall have registers for at once.
     """
 
     name: str
@@ -369,6 +374,7 @@ class Program(Node, frozen=True):
     tables: tuple[Table, ...] = ()
     static: tuple[tuple[str, tuple[int, ...]], ...] = ()
     blocked: bool = False
+    min_blocks: IntConst | None = None
     span: Span = NOWHERE
 
     aside: ClassVar[frozenset[str]] = frozenset({"span", "blocked"})

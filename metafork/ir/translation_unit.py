@@ -197,7 +197,7 @@ class Schedule(Struct, frozen=True):
     ``asked`` are integers that say of pointers of the function whether they are not null when the schedule runs;
     ``led`` are rows of its tables of pointers, by their names and as C calls them (``rows[1]``).
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
-    they are applied, ``written`` is the program before.
+    they are applied, ``written`` is the program before.  ``left_out`` are assertions in it that kernels do not have.
     """
 
     number: int
@@ -216,6 +216,7 @@ class Schedule(Struct, frozen=True):
     led: tuple[tuple[str, str], ...] = ()
     directives: tuple[str, Span] | None = None
     written: Program | None = None
+    left_out: tuple[Span, ...] = ()
 
 
 class Assumption(Struct, frozen=True):
@@ -236,7 +237,8 @@ class TranslationUnit(Struct, frozen=True):
     of the input's own headers that were read.  ``callers`` are functions without schedules that call those with
     schedules: where their ``accesses`` are known, arrays may stay on the device while they run.  ``assumptions`` are
     about macros that a compiler's command line might define.  ``warnings`` are about pointers
-    of which nobody knows how many elements they lead to.
+    of which nobody knows how many elements they lead to.  ``small_floats`` are names of floating types of 16 bits that
+    the text uses and does not declare.
     """
 
     source: Source
@@ -248,6 +250,7 @@ class TranslationUnit(Struct, frozen=True):
     callers: tuple[Function, ...] = ()
     assumptions: tuple[Assumption, ...] = ()
     warnings: tuple[Diagnostic, ...] = ()
+    small_floats: tuple[str, ...] = ()
 
     @property
     def places(self) -> tuple[tuple[Schedule, ...], ...]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.exact_constants import floating_value
-from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.math_functions import OF_SMALL, SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.kernel import ALIGNED, OFFSET, QUOTIENT, SHUFFLE, VECTOR_BYTES, WARPS, Memory, Space
 from metafork.llvm.builder import DOUBLE, FLOAT, I1, I32, I64, Function, Module, Value, constant
@@ -254,6 +254,8 @@ class ExpressionLowering:
             for argument, type_ in zip(expr.arguments, signature.parameters, strict=True)
         ]
         result = signature.result
+        if expr.name in OF_SMALL:
+            return Typed(self._of_small(expr.name, values[0]), result)
         name = expr.name.removesuffix("f") if result is ScalarType.FLOAT else expr.name
         types = [value.type for value in values]
         if name.startswith("__"):  # the same bits
@@ -268,6 +270,27 @@ class ExpressionLowering:
         else:
             function = self.module.declare(expr.name, llvm_type(result), types, "nounwind readnone")
         return Typed(self.function.call(function, values), result)
+
+    def _of_small(self, name: str, value: Value) -> Value:
+        """Convert the bits of a small floating-point number to a ``float``, or back."""
+        build = self.function
+        match name:
+            case "metafork_from_half":
+                return build.cast("fpext", build.cast("bitcast", value, "half"), FLOAT)
+            case "metafork_to_half":
+                near = build.cast("bitcast", build.cast("fptrunc", value, "half"), "i16")
+                return near if self.target.triple.startswith("nvptx") else self._unless_nan(value, near)
+            case "metafork_from_bfloat16":
+                wide = build.binary("shl", build.cast("zext", value, I32), constant(I32, 16))
+                return build.cast("bitcast", wide, FLOAT)
+        bits = build.cast("bitcast", value, I32)
+        odd = build.binary("and", build.binary("lshr", bits, constant(I32, 16)), constant(I32, 1))
+        rounded = build.binary("add", build.binary("add", bits, odd), constant(I32, 0x7FFF))
+        return self._unless_nan(value, build.cast("trunc", build.binary("lshr", rounded, constant(I32, 16)), "i16"))
+
+    def _unless_nan(self, value: Value, near: Value) -> Value:
+        """Return the bits of a small floating-point number, of a NaN those that NVIDIA's conversions give."""
+        return self.function.select(self.function.compare("fcmp uno", value, value), constant("i16", 0x7FFF), near)
 
     def _quotient(self, expr: ir.Call) -> Typed:
         """Divide the place of a thread: exactly, or by an approximation that is as good, which nvcc is given."""

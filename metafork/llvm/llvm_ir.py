@@ -45,7 +45,8 @@ class Lowering(ExpressionLowering):
 
     def __init__(self, kernel: Kernel, target: Target, *, named: bool) -> None:
         head = f"{target.calling_convention} {VOID}".lstrip()
-        super().__init__(target, Function(head, kernel.name, "nounwind", named=named))
+        bounds = "" if kernel.bounds is None else target.bounds(*kernel.bounds)
+        super().__init__(target, Function(head, kernel.name, f"nounwind {bounds}".rstrip(), named=named))
         self.kernel = kernel
         self._assigned = assigned_variables(kernel.body)
         self.loops: list[tuple[Block, Block]] = []
@@ -158,7 +159,10 @@ class Lowering(ExpressionLowering):
             if stmt.op == "*":
                 self._atomic_product(address, value)
                 return
-            operation = f"atomicrmw {_atomic_operation(stmt.op, type_)} {address.type} {address.text}"
+            operator = stmt.op
+            if operator == "-" and type_.floating:  # devices add
+                operator, value = "+", self.function.result(value.type, f"fneg {value.type} {value.text}")
+            operation = f"atomicrmw {_atomic_operation(operator, type_)} {address.type} {address.text}"
             self.function.result(value.type, f"{operation}, {value.type} {value.text} monotonic")
             return
         if stmt.op:
@@ -255,6 +259,8 @@ class Lowering(ExpressionLowering):
 def _atomic_operation(op: str, type_: ScalarType) -> str:
     """Return what LLVM calls the operation of an atomic update of an element of that type."""
     match op:
+        case "+" if type_.floating:
+            return "fadd"
         case "min" | "max":
             return op if type_.signed else f"u{op}"
         case _:

@@ -51,6 +51,10 @@ class Nvptx(Struct, frozen=True):
     constant_space: int = 4
     hidden: tuple[str, ...] = ()
 
+    def bounds(self, threads: int, blocks: int) -> str:
+        """Return the attributes of a kernel of which a multiprocessor shall have so many blocks, of so many threads."""
+        return f'"nvvm.maxntid"="{threads}" "nvvm.minctasm"="{blocks}"'
+
     def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""
         return place.function.call(place.module.declare(SPECIAL_REGISTERS[name], I32, ()), ())
@@ -83,6 +87,11 @@ class Amdgpu(Struct, frozen=True):
     private_space: int = 5
     constant_space: int = 4
     hidden: tuple[str, ...] = ()
+
+    def bounds(self, threads: int, blocks: int) -> str:
+        """Return the attributes of a kernel; a multiprocessor has four execution units of 64 lanes, or two of 32."""
+        waves = -(-threads * blocks // 256)
+        return f'"amdgpu-flat-work-group-size"="1,{threads}" "amdgpu-waves-per-eu"="{waves}"'
 
     def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""
@@ -134,6 +143,10 @@ class Host(Struct, frozen=True):
     constant_space: int = 0
     hidden: tuple[str, ...] = (pointer(), pointer(), pointer())
     unroll: int = 0
+
+    def bounds(self, threads: int, blocks: int) -> str:
+        """Return nothing: a processor has registers for what it runs."""
+        return ""
 
     def special_register(self, place: Place, name: str) -> Value:
         """Return the built-in variable of that name as an ``i32``."""

@@ -43,6 +43,7 @@ from metafork.ir.polynomial_code import LONG, code_of, conjunction
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.lowering.copies.copy import RowPlaces, Site, builtin
 from metafork.lowering.host_quotients import with_host_quotients
+from metafork.lowering.launch_bounds import launch_bounds
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
@@ -178,6 +179,7 @@ class _Lowering(Struct):
             (*self._host_scalars(), *quotients),
             self._widest(),
             spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
+            bounds=launch_bounds(self.program, self.shape, prover),
         )
 
     def _structures(self, plan: PathPlan, taken: set[str]) -> tuple[StructureCode, ...]:

@@ -1,6 +1,6 @@
 """CUDA C++ text of a kernel: one ``METAFORK_KERNEL`` definition, the same for nvcc and for the CPU build.
 
-The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(name,
+The text stands after ``#include "metafork/device.h"`` and uses macros of that header: ``METAFORK_KERNEL(kind, name,
 parameters, arguments)``, which makes two kernels of it (``metafork.printing.launches``), ``METAFORK_RESTRICT``,
 ``METAFORK_SHARED(name)`` (the dynamic shared memory, as ``unsigned char *``), ``METAFORK_SHARED_ARRAY(type, name,
 base, offset_bytes, extent)`` (one array in it), ``METAFORK_THREADS(axis, count)`` and ``METAFORK_TABLE`` (what an array
@@ -23,7 +23,9 @@ from metafork.ir.program import Declare, Expr, IntConst, Var, parts_of, walk_exp
 from metafork.ir.rewriting import variables
 from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, statements, table_rows
+from metafork.printing.input_lines import END
 from metafork.printing.launches import for_both
+from metafork.printing.steps import steps
 
 # Keywords and alternative tokens of C and C++.
 _KEYWORDS = """\
@@ -78,11 +80,14 @@ def identifiers(kernel: Kernel) -> frozenset[str]:
     return frozenset([name for name in names if not _BUILT_IN.fullmatch(name)])
 
 
-def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = ()) -> str:
+def kernel_text(
+    kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = (), *, with_lines: bool = False
+) -> str:
     """Return the definition of the kernel: scalar arguments first, then the pointers of its global memories.
 
     ``constants`` are scalars that are no arguments: what they are computed as, or ``None`` where a macro
-    (``constant_macro``) is the value.  Raises ``ValueError`` where a memory of the shared space has no offset.
+    (``constant_macro``) is the value.  ``with_lines`` marks the line of the input that each statement comes from
+    (``metafork.printing.input_lines``).  Raises ``ValueError`` where a memory of the shared space has no offset.
     """
     outer = [one.name for one in (*kernel.scalars, *(one for one, _ in constants))] + [
         memory.name for memory in kernel.memories
@@ -106,13 +111,16 @@ def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]
     known = frozenset(one.name for one, _ in constants)
     identified = identifiers(kernel) | known
     names = {**renamed(identified), **{name: table_name(name) for name in tables}}
-    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations)
+    line = kernel.line if with_lines else None
+    told = steps(body, kernel.memories)
+    spelling = Spelling(names, cplusplus=True, unread=never_read.declarations, line=line, steps=told)
     unused = never_read.outer - used_by_extents
     parameters = ", ".join(_parameters(kernel, spelling, unused))
     pointers = (memory.name for memory in kernel.memories if memory.space is Space.GLOBAL)
     arguments = ", ".join(spelling.name(name) for name in (*(one.name for one in kernel.scalars), *pointers))
     lines = [line for table in tables.values() for line in _table(table, spelling)]
-    lines += [f"METAFORK_KERNEL({kernel.name}, ({parameters}), ({arguments}))", "{"]
+    bounds = "" if kernel.bounds is None else f" METAFORK_LAUNCH_BOUNDS({kernel.bounds[0]}, {kernel.bounds[1]})"
+    lines += [f"METAFORK_KERNEL(__global__ void{bounds}, {kernel.name}, ({parameters}), ({arguments}))", "{"]
     for one, definition in constants:
         value = constant_macro(one.name) if definition is None else expression(definition, spelling)
         lines.append(f"  [[maybe_unused]] constexpr {spelling.type(one.type)} {spelling.name(one.name)} = {value};")
@@ -128,7 +136,8 @@ def kernel_text(kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]
                 else f"(unsigned int)({expression(extent, spelling)})"
             )
             lines.append(f"  METAFORK_THREADS({axis}, {text});")
-    return "\n".join([*lines, *statements(body, 2, spelling), "}", ""])
+    end = [END] if with_lines else []
+    return "\n".join([*lines, *statements(body, 2, spelling), *end, "}", ""])
 
 
 def table_name(name: str) -> str:

@@ -17,6 +17,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
 from metafork.ir.kernel import made_of_offsets
+from metafork.printing.input_lines import line_of, marker
 
 _PRIMARY, _UNARY, _CONDITIONAL = 16, 14, 3
 _PRECEDENCE = {
@@ -49,7 +50,9 @@ class Spelling(Struct, frozen=True):
     ``names`` renames identifiers.  ``cplusplus`` selects C++: ``bool``, exact argument types where C++ would choose an
     overload, and explicit forms of the conversions that C makes silently and C++ compilers warn of.  ``unread`` are the
     ``id``s of declarations whose variable is never read.  ``barrier`` is where the threads of a block meet.
-    ``members`` are those of arrays of structures, for people: they are rows in all that is computed.
+    ``members`` are those of arrays of structures, for people: they are rows in all that is computed.  ``line`` is the
+    schedule's in the input, where statements shall say from which line they come (``metafork.printing.input_lines``).
+    ``steps`` are comments, by the ``id`` of the statement in front of which they stand.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +60,8 @@ class Spelling(Struct, frozen=True):
     unread: frozenset[int] = frozenset()
     barrier: str = "__syncthreads()"
     members: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    line: int | None = None
+    steps: Mapping[int, str] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
         """Return the identifier as this language may spell it."""
@@ -384,6 +389,10 @@ def statements(body: tuple[ir.Stmt, ...], indent: int, spelling: Spelling = PLAI
     lines: list[str] = []
     position = 0
     while position < len(body):
+        if id(body[position]) in spelling.steps:
+            lines.append(f"{' ' * indent}/* {spelling.steps[id(body[position])]} */")
+        if spelling.line is not None:
+            lines.append(marker(line_of(body, position, spelling.line)))
         together = _together(body, position) if spelling.cplusplus else 1
         if together > 1:
             lines += [f"{' ' * indent}{line}" for line in _vector(body[position : position + together], spelling)]

@@ -60,7 +60,8 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
     """Return a program's loops around a body: a block of C for the schedule's place, with ``meta_for`` for ``for``.
 
     There, arrays of structures are declared anew, as the rows of scalars that they are to the program, and so are
-    scalars that are arrays of one element to it.  Rows of tables have the names of the tables.
+    scalars that are arrays of one element to it, and arrays of small floating-point numbers, which are their bits.
+    Rows of tables have the names of the tables.
     """
     tables = {array.name: array.table for array in program.arrays if array.table}
 
@@ -75,7 +76,7 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
     places: list[str] = []
     rows: list[str] = []
     for array in program.arrays:
-        if array.members or array.scalar:
+        if array.members or array.scalar or array.small:
             place = fresh_name(f"{array.name}_rows", taken)
             taken.add(place)
             inner = _extents(array.extents[1:])
@@ -163,6 +164,7 @@ def _mapping_items(mapping: Mapping) -> list[str]:
 def _schedule(program: Program, indent: int) -> list[str]:
     mapping = program.mapping
     clause = f" cache({', '.join(mapping.cached)})" if mapping.decided or mapping.cached else ""
+    clause += f" meta_min_blocks({program.min_blocks.value})" if program.min_blocks is not None else ""
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
     if items := _mapping_items(mapping):
         lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")

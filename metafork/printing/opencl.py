@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.math_functions import SIGNATURES
+from metafork.ir.arithmetic.math_functions import OF_SMALL, SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space, without_warps
 from metafork.ir.rewriting import map_body, map_expression
@@ -57,6 +57,7 @@ _FUNCTIONS = {
     "__double_as_longlong": "as_long",
     "__longlong_as_double": "as_double",
     **{name: f"metafork_{name}" for name in ("fdim", "fmax", "fmin")},
+    **{name: name for name in OF_SMALL},
 }
 """Functions of ``math.h`` that OpenCL computes exactly, by the C name for ``double``.
 
@@ -149,6 +150,8 @@ def _refuse(kernel: Kernel) -> None:
 
 def _plain_name(call: ir.Call) -> str:
     """Return the name of a function of ``math.h`` without the mark of ``float``."""
+    if call.name in OF_SMALL:
+        return call.name
     return call.name.removesuffix("f") if SIGNATURES[call.name].result is FLOAT else call.name
 
 
@@ -179,7 +182,8 @@ def _in_opencl(expr: ir.Expr) -> ir.Expr:
 
 def _function(call: ir.Call) -> str:
     name = _FUNCTIONS[_plain_name(call)]
-    return f"{name}f" if name.startswith("metafork_f") and call.type is FLOAT else name
+    own = name.startswith("metafork_f") and call.name not in OF_SMALL
+    return f"{name}f" if own and call.type is FLOAT else name
 
 
 def _arguments(kernel: Kernel, spelling: Spelling, shared: bool) -> tuple[list[str], list[str]]:
@@ -245,7 +249,7 @@ def _barrier(kernel: Kernel) -> str:
 
 def _native(stmt: ir.Assign) -> bool:
     """Say whether OpenCL has a function for an update."""
-    return stmt.op in _ATOMICS and stmt.target.type.size >= 4
+    return stmt.op in _ATOMICS and stmt.target.type.size >= 4 and stmt.target.type.integer
 
 
 def _helper(stmt: ir.Assign, memories: Mapping[str, Memory]) -> str:
@@ -270,6 +274,8 @@ def _exchange(name: str, stmt: ir.Assign, memories: Mapping[str, Memory], spelli
     word, exchange = ("ulong", "atom_cmpxchg") if type_.size == 8 else ("uint", "atomic_cmpxchg")
     if stmt.op in ("min", "max"):
         update = f"value {'<' if stmt.op == 'min' else '>'} old ? value : old"
+    elif type_.floating:
+        update = f"old {stmt.op} value"
     else:
         # In a type without a sign, where everything wraps around.
         update = f"({element})(({word})old {stmt.op} ({word})value)"
@@ -285,12 +291,15 @@ def _exchange(name: str, stmt: ir.Assign, memories: Mapping[str, Memory], spelli
         ]
         shift, mask = " >> shift", "(expected & ~mask) | "
     new = f"({word})next" if not mask else f"{mask}(((uint)next << shift) & mask)"
+    old = f"({element})({'expected' + shift})"
+    if type_.floating:
+        new, old = f"as_{word}(next)", f"as_{element}(expected)"
     return [
         *lines,
         f"  {word} seen = *at, expected;",
         "  do {",
         "    expected = seen;",
-        f"    const {element} old = ({element})({'expected' + shift});",
+        f"    const {element} old = {old};",
         f"    const {element} next = {update};",
         f"    seen = {exchange}(at, expected, {new});",
         "  } while (seen != expected);",

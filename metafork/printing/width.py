@@ -4,7 +4,8 @@
                                                 && bbbb(cccc, dddd)) {
 
 A break stands behind a semicolon or a comma, or in front of an operator, at as few brackets around it as possible.
-Preprocessor lines, literals and comments behind code stay whole.
+Preprocessor lines, literals and comments behind code stay whole, and so do lines that say from which line of the input
+they come (``metafork.printing.input_lines``): the rest of a broken one would count as the input's next.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
+
+from metafork.printing.input_lines import END
 
 MOST_COLUMNS = 140
 _INDENT = 4
@@ -60,10 +63,11 @@ class _Break(Struct, frozen=True):
 def in_width(text: str, columns: int = MOST_COLUMNS) -> str:
     """Return text whose lines have at most so many columns, as far as they can be broken."""
     result: list[str] = []
-    inside = directive = False  # of a comment, of a preprocessor's
+    inside = directive = placed = False  # of a comment, of a preprocessor's, of statements with their places
     for line in text.split("\n"):
         directive = line.lstrip().startswith("#") or (directive and result[-1].endswith("\\"))
-        if directive:
+        placed = line != END and (placed or line.startswith(f"{END} "))
+        if directive or placed:
             result.append(line)
             continue
         inside = inside or _WHOLE.fullmatch(line) is not None

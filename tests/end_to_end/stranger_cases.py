@@ -10,13 +10,15 @@ from msgspec import Struct
 class Stranger(Struct, frozen=True):
     """``refused`` is the code of what stands in the way, ``why`` says it; ``warned`` are codes of warnings.
 
-    ``random`` is false where ``verify`` knows no data that fits: indices that are read, or sizes that are.
+    ``reassociate`` is true where the message asks for that option.  ``random`` is false where ``verify`` knows no data
+    that fits: indices that are read, or sizes that are.
     """
 
     refused: str = ""
     why: str = ""
     warned: tuple[str, ...] = ()
     random: bool = True
+    reassociate: bool = False
 
 
 STRANGERS = {
@@ -42,7 +44,7 @@ STRANGERS = {
     "page_rank": Stranger(random=False),
     "quantized_blocks": Stranger(),
     "relax_edges": Stranger(random=False),
-    "scatter_charge": Stranger("MF0224", "a sum of floating-point numbers has an order"),
+    "scatter_charge": Stranger(random=False, reassociate=True),
     "sparse_rows": Stranger(random=False, warned=("MF0405",)),
     "transformer_layernorm": Stranger(),
     "transformer_matmul": Stranger(),

@@ -9,6 +9,8 @@ import pytest
 
 from metafork.comprehensive.emit import write_outputs
 from metafork.comprehensive.optimize import optimize
+from tests.comprehensive.constructs.half_programs import FORMS
+from tests.comprehensive.constructs.scattering import SCATTER
 from tests.sampling import sampled
 
 DIRECTORY = Path(__file__).parents[2] / "examples"
@@ -20,6 +22,7 @@ EXAMPLES["matmul, copied ahead"] = (DIRECTORY / "matmul.mf", {"strategies": ["+d
 NVCC = ("nvcc", "-O1", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra,-Werror", "-fmad=false")
 TARGETS = ("75", "80", "90", "120")
 CASES = {name: (*one, TARGETS) for name, one in EXAMPLES.items()}
+CASES["sums in any order, numbers of 16 bits"] = (SCATTER + FORMS, {"reassociate": True}, (TARGETS[0], TARGETS[-1]))
 CASES["the oldest and the newest"] = (*EXAMPLES["aos, swizzled"], (TARGETS[0], TARGETS[-1]))
 
 if shutil.which("nvcc") is None:

@@ -31,7 +31,7 @@ def test_a_program_is_accepted_at_once_or_it_is_known_why_not(name):
     case = STRANGERS[name]
     errors, warnings = [], []
     try:
-        unit = exact_unit(parse(Source(name, (PROGRAMS / f"{name}.mf").read_text())))
+        unit = exact_unit(parse(Source(name, (PROGRAMS / f"{name}.mf").read_text()), reassociate=case.reassociate))
         warnings = [one.code for one in check_races(unit)]
     except DiagnosticsError as refused:
         errors = [one.code for one in refused.diagnostics]
@@ -43,5 +43,6 @@ def test_a_program_is_accepted_at_once_or_it_is_known_why_not(name):
 def test_an_accepted_program_computes_what_it_does_as_c(tmp_path, name):
     """A leaf that no data reaches which ``verify`` makes by itself is status 5; a wrong result would be 1."""
     words = [METAFORK, "verify", PROGRAMS / f"{name}.mf", "--points", "2", "--registers", "none"]
+    words += ["--reassociate"] if RUNNING[name].reassociate else []
     done = subprocess.run([str(one) for one in words], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode in ((0,) if RUNNING[name].random else (0, 5)), done.stdout + done.stderr

@@ -204,7 +204,7 @@ def late(programs):
     options = ("--backend", "hip", "--counters", "threads_per_block", "--strategies", "granularity", "-o", "hip.out")
     run(METAFORK, "optimize", "cases.mf", *options, cwd=programs)
     kernels = re.findall(
-        r"^METAFORK_KERNEL\((\w+),", (programs / "hip.out" / "cases_hip.cpp").read_text(), re.MULTILINE
+        r"^METAFORK_KERNEL\(__global__ void, (\w+),", (programs / "hip.out" / "cases_hip.cpp").read_text(), re.MULTILINE
     )
     names = (text for one in kernels for text in (one, f"{one}_large"))
     table = "".join(f"static const hip_standin::kernel k{number}({name});\n" for number, name in enumerate(names))

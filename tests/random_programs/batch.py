@@ -248,6 +248,7 @@ def _program(one: Prepared) -> list[str]:
     # Tables that threads read apart are arrays of the file.
     lines[:0] = re.findall(r"^static const \w+(?: \w+)* \w+\[.*;$", one.unit.source.text, re.MULTILINE)
     lines += [
+        "    driver_forget_terms();",
         f"    {SERIAL_PREFIX}{function.name}({theirs});",
         f"    for (int leaf = 1; leaf <= {len(one.variants)}; leaf++)",
         "      for (int pass = 0; pass < 2; pass++) {",

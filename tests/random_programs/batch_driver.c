@@ -33,6 +33,7 @@ static void wrong(int seed, int leaf, int at, const char *how, const char *what,
 }
 
 static void compared(int seed, int leaf, int at, const char *how, const array *a) {
+  driver_settle(a->ours + MARGIN, a->theirs, a->bytes);
   if (memcmp(a->ours + MARGIN, a->theirs, a->bytes))
     for (size_t i = 0; i < a->bytes / a->size; i++)
       if (memcmp(a->ours + MARGIN + i * a->size, a->theirs + i * a->size, a->size)) {

@@ -10,6 +10,7 @@ from tests.random_programs.everyday import EverydayGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 from tests.random_programs.pointers import PointerGenerator
 from tests.random_programs.row_tables import TableGenerator
+from tests.random_programs.small_floats import SmallFloatGenerator
 from tests.random_programs.strips import StripGenerator
 
 # The counters without registers need no LLVM and are quick; some groups use everything.
@@ -29,6 +30,7 @@ KINDS: dict[str, type[Generator]] = {
     "elements": ElementGenerator,
     "everyday": EverydayGenerator,
     "forms": FormGenerator,
+    "small": SmallFloatGenerator,
 }
 
 
@@ -57,7 +59,8 @@ def check_text(
     indices of the kind ``mixed`` have several types; those of the kind ``constructs`` call functions, and those of the
     kind ``sums`` add up floating-point numbers; those of the kind ``pointers`` take pointers for arrays; those of the
     kind ``everyday`` have dead scalars, empty loops, structures in each other, unsigned numbers and pragmas in between;
-    those of the kind ``forms`` have pointers that walk, ``switch``, arrays in front and what else people write.
+    those of the kind ``forms`` have pointers that walk, ``switch``, arrays in front and what else people write; those
+    of the kind ``small`` have 16-bit floating-point numbers in memory, and sums in any order.
     """
     random = Random(seed)
     counters = None if random.random() < EVERYTHING else QUICK
@@ -67,4 +70,5 @@ def check_text(
     if kind == "structures":
         return verify(text, counters=(*QUICK, "bank_degree"), strategies=("swizzle",), options=options, machine="all")
     every = ("+register_pressure",)
-    return verify(text, counters=counters, strategies=every, machine="all", reassociate=kind == "sums", options=options)
+    sums = kind in ("sums", "small")
+    return verify(text, counters=counters, strategies=every, machine="all", reassociate=sums, options=options)

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 from metafork.comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
 from metafork.comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
 from metafork.comprehensive.emit.host.members import member_declarations, member_test, row_declarations
+from metafork.comprehensive.emit.host.small_floats import converts
+from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
 from metafork.comprehensive.emit.host.stated_order import in_order
 from metafork.comprehensive.emit.host.walks import walk_text
 from metafork.comprehensive.emit.identifiers import c_comment, c_string
@@ -79,6 +81,7 @@ def _prelude(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> list[str]:
         " */",
         *(definition_of(one).text for one in unit.source.definitions),
         '#include "metafork/host.h"',
+        *small_floats(unit),
     ]
     if re.search(r"^\s*#\s*pragma\s+metafork\b", text, re.MULTILINE):
         lines += ["#ifdef __GNUC__", '#pragma GCC diagnostic ignored "-Wunknown-pragmas"', "#endif"]
@@ -247,7 +250,7 @@ def _unchanged(unit: TranslationUnit, schedule: Schedule) -> list[str]:
 
 def _serial_text(unit: TranslationUnit, schedule: Schedule) -> str:
     """Return the schedule's own text without ``meta_schedule`` and its clauses; its program if that is another."""
-    if schedule.contracted or schedule.stated_order is not None or schedule.hidden:
+    if schedule.contracted or schedule.stated_order is not None or schedule.hidden or converts(schedule):
         return serial_text(schedule.program, schedule.program.body)
     return _without_words(unit, schedule)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from metafork.comprehensive.emit.targets.target import (
 )
 from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.kernel import Kernel
+from metafork.printing.cuda import kernel_text
 
 _OPENING = """\
  *   nvcc -arch=native -fmad=false -I"$(metafork include-dir)" -c @NAME@.cu
@@ -60,7 +62,7 @@ else()
   find_package(CUDAToolkit REQUIRED)
   add_library(${metafork_target} STATIC @NAME@.cu metafork_runtime.cu @NAME@_host.c)
   set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CUDA)
-@FMAD@  target_compile_options(${metafork_target} PRIVATE
+@FLAGS@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
   target_link_libraries(${metafork_target} PUBLIC CUDA::cudart -lstdc++) # a program in C links no C++ by itself
   set(metafork_libraries "-L${CUDAToolkit_LIBRARY_DIR} -lcudart -lstdc++")
@@ -68,9 +70,9 @@ endif()
 set_property(SOURCE @NAME@.cu APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
 """
 
-_FMAD = """\
-  target_compile_options(${metafork_target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>)
+_FLAG = """\
+  target_compile_options(${{metafork_target}} PRIVATE
+    $<$<COMPILE_LANGUAGE:CUDA>:{}>)
 """
 
 _REMARK = "  METAFORK_CPU=ON builds for the processor, without CUDA."
@@ -86,7 +88,8 @@ endif()
 class Cuda(Struct, frozen=True):
     """Kernels are functions of the ``.cu`` file; leaves of IR strategies are PTX in it, loaded by the runtime.
 
-    ``jit`` is the flag for contraction with which kernels are compiled at run time, ``None`` where none are.
+    ``jit`` is the flag for contraction with which kernels are compiled at run time, ``None`` where none are.  With
+    ``lines``, kernels say from which lines of the input they come, and the package has nvcc keep that.
     """
 
     name: str = "cuda"
@@ -94,10 +97,15 @@ class Cuda(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "cpu_blocks.h", "device.h", "dispatch.h", "dispatching.h", "exact.h",
         "host.h", "launch.h", "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "race.h",
-        "residents.h", "row_tables.h", "streams.h", "target_cuda.h",
+        "residents.h", "row_tables.h", "small_floats.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: str | None = None
+    lines: bool = False
+
+    def with_lines(self) -> Target:
+        """Return the back end whose kernels say from which lines of the input they come."""
+        return replace(self, lines=True)
 
     def jitting(self, *, allow_fma: bool) -> Target:
         """Return the back end whose kernels are also compiled at run time, contracted as nvcc does where it may."""
@@ -127,9 +135,10 @@ class Cuda(Struct, frozen=True):
         """Return the CUDA text, with PTX beside it where the device runs that."""
         if code.statics:
             return f"#if !defined(METAFORK_CPU)\n{jit_text.jit_definition(code, self.jit or '')}#endif\n"
+        text = kernel_text(code.kernel, with_lines=True) if self.lines else code.text
         if code.ptx is None:
-            return code.text
-        return f"#if defined(METAFORK_CPU)\n{code.text}#else\n{embedded(code)}#endif\n"
+            return text
+        return f"#if defined(METAFORK_CPU)\n{text}#else\n{embedded(code)}#endif\n"
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the CUDA runtime, and that of the CPU build."""
@@ -138,30 +147,34 @@ class Cuda(Struct, frozen=True):
             loaded = ", ".join(f"metafork_own->kernels[{number}].kernel" for number in (0, 1))
             return [
                 "#if defined(METAFORK_CPU)",
-                f"    {', '.join(f'(void){one}' for one in ('metafork_go', *attempt.arguments))};",
+                "    (void)metafork_go;",
                 "    return METAFORK_EUNSUPPORTED;",
                 "#else",
                 *jit_text.launching_compiled(attempt.code, attempt.values, loaded),
-                *launching_a_function(attempt),
+                *chain(*launching_a_function(attempt)),
                 "#endif",
             ]
+        checked, launched = launching_a_function(attempt)
         return [
             "#if defined(METAFORK_CPU)",
-            "    const int metafork_error = metafork_check_shape(metafork_s, NULL);",
-            "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
-            *attempt.trace,
-            f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
-            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.arguments)});",
-            "    });",
+            "    const void *const *const metafork_functions = NULL;",
             "#else",
             *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
-            *launching_a_function(attempt),
+            "#endif",
+            *checked,
+            "#if defined(METAFORK_CPU)",
+            f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
+            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.typed)});",
+            "    });",
+            "#else",
+            *launched,
             "#endif",
         ]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by nvcc, and by the C++ compiler with ``METAFORK_CPU``."""
-        library = _LIBRARY.replace("@FMAD@", "" if allow_fma else _FMAD)
+        flags = [*([] if allow_fma else ["-fmad=false"]), *(["-lineinfo"] if self.lines else [])]
+        library = _LIBRARY.replace("@FLAGS@", "".join(map(_FLAG.format, flags)))
         if self.jit is not None:
             cudart = "PUBLIC CUDA::cudart"
             library = library.replace(cudart, f"{cudart} ${{CMAKE_DL_LIBS}}").replace("-lcudart", "-lcudart -ldl")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from metafork.comprehensive.emit.targets.target import (
 from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
+from metafork.printing.cuda import kernel_text
 from metafork.runtime.machine import PRESETS
 
 _OPENING = """\
@@ -45,7 +47,7 @@ find_package(hip REQUIRED)
 add_library(${metafork_target} STATIC @NAME@_hip.cpp metafork_runtime_hip.cpp @NAME@_host.c)
 set_property(SOURCE @NAME@_hip.cpp APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
 set_source_files_properties(@NAME@_hip.cpp metafork_runtime_hip.cpp PROPERTIES LANGUAGE HIP)
-target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
+target_compile_options(${metafork_target} PRIVATE -ffp-contract=off@LINES@)
 target_link_libraries(${metafork_target} PUBLIC hip::host)
 set(metafork_libraries "-L${hip_LIB_INSTALL_DIR} -lamdhip64 -lstdc++")
 set_target_properties(${metafork_target} PROPERTIES HIP_STANDARD 17)
@@ -65,10 +67,15 @@ class Hip(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "device.h", "dispatch.h", "dispatching.h", "exact.h", "hip.h",
         "host.h", "launch.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h", "row_tables.h",
-        "streams.h", "target_cuda.h",
+        "small_floats.h", "streams.h", "target_cuda.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     follows_machine: bool = True
+    lines: bool = False
+
+    def with_lines(self) -> Target:
+        """Return the back end whose kernels say from which lines of the input they come."""
+        return replace(self, lines=True)
 
     @property
     def hardware(self) -> Hardware:
@@ -88,8 +95,6 @@ class Hip(Struct, frozen=True):
 
     def leaf_code(self, variant: Variant, analyses: Analyses | None) -> LeafCode:
         """Return the CUDA text of a leaf.  Raises ``NoCodeError``."""
-        from metafork.printing.cuda import kernel_text
-
         if variant.version.ir_strategies:
             raise NoCodeError("its kernel is PTX")
         kernel = kernel_of(variant, analyses)
@@ -105,17 +110,18 @@ class Hip(Struct, frozen=True):
 
     def kernel(self, code: LeafCode) -> str:
         """Return the CUDA text."""
-        return code.text
+        return kernel_text(code.kernel, with_lines=True) if self.lines else code.text
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the runtime."""
-        return [*functions(attempt.code.kernel), *launching_a_function(attempt)]
+        return [*functions(attempt.code.kernel), *chain(*launching_a_function(attempt))]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by HIP's compiler.  Raises ``TargetOptionError`` where contraction is asked for."""
         if allow_fma:
             raise TargetOptionError("--backend hip never contracts a*b + c; --allow-fma is for --backend cuda")
         library = _LIBRARY.replace("@NAME@", stem).replace("@ARCHITECTURE@", self.architecture)
+        library = library.replace("@LINES@", " -gline-tables-only" if self.lines else "")
         return Package("C CXX", library, _DEPENDENCIES)
 
 

@@ -55,7 +55,7 @@ class OpenCl(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
         "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "program_cache.h", "residents.h",
-        "row_tables.h", "streams.h", "target_opencl.h",
+        "row_tables.h", "small_floats.h", "streams.h", "target_opencl.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     handles: Handles = _HANDLES
@@ -97,13 +97,14 @@ class OpenCl(Struct, frozen=True):
         """Return the launch on the queue that the attempt is given."""
         count = len(attempt.code.kernel.scalars)
         scalars, arrays = attempt.arguments[:count], attempt.arguments[count:]
+        sizes = (str(one.type.size) for one in attempt.code.kernel.scalars)
         kernels = _kernels(attempt.code.kernel)
         return [
             f"    const int metafork_error = metafork_opencl_check({kernels}, metafork_s, metafork_stream);",
             "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
             *attempt.trace,
             f"    const void *const metafork_scalars[] = {{{_list(f'&{one}' for one in scalars)}}};",
-            f"    const size_t metafork_sizes[] = {{{_list((f'sizeof {one}' for one in scalars), '0')}}};",
+            f"    const size_t metafork_sizes[] = {{{_list(sizes, '0')}}};",
             f"    const void *const metafork_arrays[] = {{{_list(arrays)}}};",
             "    const metafork_opencl_arguments metafork_arguments = {",
             f"        metafork_scalars, metafork_sizes, {len(scalars)}, metafork_arrays, {len(arrays)}}};",

@@ -8,6 +8,7 @@ device library of CUDA has no code.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -61,7 +62,7 @@ class Ptx(Struct, frozen=True):
     headers: tuple[str, ...] = (
         "arrays.h", "borrowed.h", "byte_sets.h", "dispatch.h", "dispatching.h", "exact.h", "host.h", "launch.h",
         "library.h", "machine.h", "machine_query.h", "no_streams.h", "nvtx.h", "residents.h", "row_tables.h",
-        "streams.h", "target_ptx.h",
+        "small_floats.h", "streams.h", "target_ptx.h",
     )  # fmt: skip
     own_headers: Mapping[str, str] = field(default_factory=dict)
     jit: bool = False
@@ -108,11 +109,11 @@ class Ptx(Struct, frozen=True):
         if attempt.code.statics:
             functions = "&metafork_own->kernels[0], &metafork_own->kernels[1]"
             own = jit_text.launching_compiled(attempt.code, attempt.values, functions)
-            return [*own, *launching_a_function(attempt)]
+            return [*own, *chain(*launching_a_function(attempt))]
         whole, large = ptx_names(attempt.code)
         return [
             f"    const void *const metafork_functions[] = {{&{whole}, &{large}}};",
-            *launching_a_function(attempt),
+            *chain(*launching_a_function(attempt)),
         ]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:

@@ -30,15 +30,16 @@ class TargetOptionError(ValueError):
 
 
 class Attempt(Struct, frozen=True):
-    """A generated function ``int (bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, ...)``.
+    """A generated function that takes ``metafork_go``, ``metafork_s``, ``metafork_stream`` and more.
 
-    It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the local variables that hold the
-    kernel's arguments, in order, and ``trace`` the lines that trace a launch.  ``values`` are those of the code's
-    static parameters.
+    It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the places that hold the kernel's
+    arguments, in order, integers in the lower bytes of 64 bits, ``typed`` the same in their own types, and ``trace``
+    the lines that trace a launch.  ``values`` are those of the code's static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
+    typed: tuple[str, ...]
     trace: tuple[str, ...]
     values: tuple[str, ...] = ()
 
@@ -140,6 +141,19 @@ def with_jit(target: Target, *, allow_fma: bool) -> Target:
     return found
 
 
+def with_lines(target: Target) -> Target:
+    """Return a back end whose kernels say from which lines of the input they come.  Raises ``TargetOptionError``.
+
+    It has a method ``with_lines`` then, which it may leave out.
+    """
+    own = getattr(target, "with_lines", None)
+    if own is None:
+        message = f"--line-directives is for --backend cuda and hip: kernels of --backend {target.name} are no C++"
+        raise TargetOptionError(message)
+    found: Target = own()
+    return found
+
+
 def for_machine(target: Target, machine: str) -> Target:
     """Return a back end for the preset of ``--machine``, if what it makes is for one kind of GPU anyway.
 
@@ -198,18 +212,15 @@ def loading(code: LeafCode) -> list[str]:
     ]
 
 
-def launching_a_function(attempt: Attempt) -> list[str]:
-    """Return the statements that launch one of ``metafork_functions``."""
+def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
+    """Return the statements that check and trace, and those that launch one of ``metafork_functions``."""
     pointers = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+    launch = "metafork_launch_kernel(metafork_functions[metafork_s->large], metafork_s, metafork_stream, metafork_p)"
     return [
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *attempt.trace,
-        f"    void *metafork_arguments[] = {{{pointers}}};",
-        "    const void *const metafork_function = metafork_functions[metafork_s->large];",
-        "    return metafork_range_ends(",
-        "        metafork_launch_kernel(metafork_function, metafork_s, metafork_stream, metafork_arguments));",
-    ]
+    ], [f"    void *metafork_p[] = {{{pointers}}};", f"    return metafork_range_ends({launch});"]
 
 
 def embedded(code: LeafCode) -> str:

@@ -3,6 +3,7 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const LARGEST_POWER = 20;
+const MOST_HITS = 12;
 
 const code = (text) => make("code", {}, text);
 const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
@@ -100,13 +101,34 @@ class ScheduleView {
   }
 
   tools() {
-    this.search = make("input", { type: "search", placeholder: "search conditions, instances, strategies, code", ariaLabel: "search" });
+    this.search = make("input", { type: "search", placeholder: "search conditions, instances, GPUs, strategies, code", ariaLabel: "search" });
     this.found = make("span", { className: "found" });
     this.search.addEventListener("input", () => this.find());
     const fold = (open) => () => this.tree.querySelectorAll("details").forEach((one) => (one.open = open));
     const unfold = make("button", { type: "button", onclick: fold(true) }, "unfold all");
     const foldAll = make("button", { type: "button", onclick: fold(false) }, "fold all");
-    return make("div", { className: "tools" }, this.search, this.found, unfold, foldAll);
+    this.hits = make("div", { className: "hits" });
+    return make("div", { className: "tools" }, this.search, this.found, unfold, foldAll, this.hits);
+  }
+
+  /** Buttons for the GPUs and the variants that have the words searched for. */
+  hitsFor(asked) {
+    const button = (text, chosen) => make("button", { type: "button", onclick: () => chosen() || remember() }, text);
+    const named = (name, preset) => `${name} ${preset}`.toLowerCase().includes(asked);
+    const gpus = this.schedule.gpus.flatMap(([preset, names]) => names.filter((name) => named(name, preset)).map((name) =>
+      button(name === preset ? name : `${name} (${preset})`, () => {
+        this.take([], name);
+        this.update();
+      })));
+    const texts = (one) => [one.title, one.kernel].join("\n").toLowerCase();
+    const variants = this.schedule.leaves.flatMap((leaf) => leaf.variants.filter((one) => texts(one).includes(asked)).map((one) =>
+      button(`leaf ${leaf.id}, variant ${one.number}: ${one.title}`, () => {
+        this.show(leaf.id);
+        const element = this.leaf.querySelectorAll("details.variant")[one.number - 1];
+        element.open = true;
+        element.scrollIntoView({ block: "center" });
+      })));
+    return [...gpus, ...variants];
   }
 
   /** Give symbols numbers, by (name, number); a GPU gives those of the machine. */
@@ -183,13 +205,17 @@ class ScheduleView {
   find() {
     const asked = this.search.value.toLowerCase().trim();
     const hits = this.marks.filter((mark) => asked && mark.own.includes(asked));
+    const buttons = asked ? this.hitsFor(asked) : [];
+    const filters = Boolean(asked) && (hits.length > 0 || !buttons.length);
     for (const mark of this.marks) {
       const within = hits.some((hit) => mark.element.contains(hit.element) || (hit.edge && hit.element.contains(mark.element)));
-      mark.element.classList.toggle("hidden", Boolean(asked) && !within);
+      mark.element.classList.toggle("hidden", filters && !within);
       mark.element.classList.toggle("hit", hits.includes(mark) && !mark.edge);
       if (asked && within && mark.element.tagName === "DETAILS") mark.element.open = true;
     }
-    this.found.textContent = asked ? `${hits.length} found` : "";
+    this.hits.replaceChildren(...buttons.slice(0, MOST_HITS));
+    if (buttons.length > MOST_HITS) this.hits.append(`and ${buttons.length - MOST_HITS} more`);
+    this.found.textContent = asked ? `${hits.length + buttons.length} found` : "";
   }
 
   /** Walk the tree at the numbers of the fields, and light up the way. */

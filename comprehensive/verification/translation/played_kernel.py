@@ -86,7 +86,10 @@ def play_kernel(
 
 
 class _Thread(Struct):
-    """A thread of the block that runs: its scalars, where it stands, and what its warp handed in there."""
+    """A thread of the block that runs: its scalars, where it stands, what it ``handed`` in, and what it has ``seen``.
+
+    What it saw is what all threads of its warp had handed in when they met: some may have gone on since.
+    """
 
     values: dict[str, Value]
     code: Iterator[ir.Stmt]
@@ -95,6 +98,7 @@ class _Thread(Struct):
     memory: dict[Cell, Value] = {}
     pending: list[tuple[Cell, Cell]] = []
     handed: dict[int, Value] = {}
+    seen: Sequence[dict[int, Value]] = ()
     warp: Sequence[_Thread] = ()
 
 
@@ -198,6 +202,8 @@ class _KernelPlayer(Player):
             if not isinstance(one.waits, ir.Barrier) and all(other.waits is one.waits for other in one.warp)
         ]
         for one in free:
+            one.seen = [other.handed for other in one.warp]
+        for one in free:
             one.waits = None
         return bool(free)
 
@@ -283,9 +289,9 @@ class _KernelPlayer(Player):
                 return 1
             case ir.Call(name=name, arguments=(_, lane)) if name == SHUFFLE:
                 number = self._number(lane) % WARP_SIZE
-                if number >= len(self._thread.warp):
+                if number >= len(self._thread.seen):
                     raise OutsideError(f"lane {number} of a warp hands in nothing")
-                return self._thread.warp[number].handed[id(call)]
+                return self._thread.seen[number][id(call)]
             case _:
                 return super()._called(call)
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
-from metafork.analysis.block_sizes import oversized_blocks
+from metafork.analysis.block_sizes import crowded_blocks, oversized_blocks
 from metafork.analysis.races.assertions import Assertions
 from metafork.analysis.races.overruns import Overrun, overruns
 from metafork.analysis.races.proof import RaceKind, Unproved
@@ -71,6 +71,7 @@ def check_races(
         here += [_beyond(one, program, name, words) for one in overruns(program)]
         found += [_in_words(one, members, words) for one in here]
         found += oversized_blocks(program, name)
+        found += crowded_blocks(program, name)
     if any(one.severity is Severity.ERROR for one in found):
         raise DiagnosticsError(found)
     return tuple(found)

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from metafork.analysis.races.proof import RaceKind
 from metafork.analysis.references import Reference
+from metafork.ir.atomic_updates import may_update
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Assign, Binary, Element, If, Program, walk_statements
 from metafork.ir.translation_unit import Function, Schedule
@@ -119,11 +120,13 @@ class RaceHelp:
         return tuple(loop.variable for loop in self._repeated(first, second))
 
     def atomically(self, update: Assign) -> Iterator[str]:
-        """Yield how to make an update of an integer atomic."""
+        """Yield how to make an update atomic."""
         target = update.target
-        if isinstance(target, Element) and target.type.integer and update.op in (*_REDUCED, "-"):
+        if isinstance(target, Element) and update.op in (*_REDUCED, "-") and may_update(target.type, update.op):
             written = self._written(update.span).rstrip(";").strip() if self._in_text else ""
-            yield f"make the update atomic: `meta_atomic {written};`" if written else "make the update atomic."
+            allowed = ", and allow any order of additions (`--reassociate`)" if target.type.floating else ""
+            way = f"make the update atomic{allowed}"
+            yield f"{way}: `meta_atomic {written};`" if written else f"{way}."
 
     # --- pieces -----------------------------------------------------------------------------------------------
 

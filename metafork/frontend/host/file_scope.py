@@ -21,7 +21,7 @@ from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.structures import TypeNames, note_structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, match_brackets
-from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES
+from metafork.frontend.text.vocabulary import HEADER_TYPES, OTHER_TYPES, SMALL_FLOATS
 
 _LONG = 2000
 """Tokens of an initialiser that is not worth reading: only the extents of its array matter."""
@@ -33,7 +33,8 @@ class FileScope:
     """The declarations of one file, noted in the order of the text.
 
     ``typedefs`` are the names of scalar types, ``types`` those of all types, ``variables`` what is in scope outside of
-    functions, functions included, each where it is declared.  ``static`` are functions that are declared so.
+    functions, functions included, each where it is declared.  ``static`` are functions that are declared so,
+    ``small_floats`` the types of 16 bits that the file uses and does not declare.
     """
 
     def __init__(self, preprocessed: Preprocessed, grammar: Grammar) -> None:
@@ -41,8 +42,10 @@ class FileScope:
         self._grammar = grammar
         self._functions: set[str] = set()
         self.typedefs = TypeNames()
+        self.small_floats = _small_floats(preprocessed)
         self.typedefs.update(HEADER_TYPES)
-        self.types = frozenset(HEADER_TYPES) | OTHER_TYPES
+        self.typedefs.update({name: SMALL_FLOATS[name] for name in self.small_floats})
+        self.types = frozenset(HEADER_TYPES) | OTHER_TYPES | frozenset(self.small_floats)
         self.variables: dict[str, Variable] = {}
         self.static: set[str] = set()
 
@@ -127,6 +130,27 @@ class FileScope:
                     variable.initial = declarator.value
                     variable.braces = None if shortened is not tokens else declarator.braces
                 self.variables[declarator.name] = variable
+
+
+def _small_floats(preprocessed: Preprocessed) -> tuple[str, ...]:
+    """Return the names of floating types of 16 bits that a file has no declaration of.
+
+    Those that are not reserved are variables of many programs: they are types where they always stand as types do.
+    """
+    tokens = preprocessed.tokens
+    words = {token.text for token in tokens} & SMALL_FLOATS.keys()
+    if not words:
+        return ()
+    words -= {token.text for one in preprocessed.included for token in one.tokens}
+    for before, token, after in zip((None, *tokens), tokens, (*tokens[1:], None), strict=False):
+        if token.text in words and not token.text.startswith("_"):
+            in_front = before is None or before.text in _BEFORE_TYPES
+            behind = after is not None and (after.kind is TokenKind.NAME or after.text in ("*", ")"))
+            words -= set() if in_front and behind else {token.text}
+    return tuple(sorted(words))
+
+
+_BEFORE_TYPES = frozenset({*"(,;{}", "const", "restrict", "__restrict__", "static", "extern", "typedef", "volatile"})
 
 
 def _shortened(tokens: Sequence[Token]) -> Sequence[Token]:

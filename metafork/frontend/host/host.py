@@ -415,7 +415,7 @@ class HostFunction:
         """Yield the conjuncts of the assertions that hold at a schedule."""
         for assertion in self.assertions:
             if not self._unstructured and self._dominates(assertion.block, assertion.order, site):
-                for conjunct in _conjuncts(assertion.condition):
+                for conjunct in syntax.conjuncts(assertion.condition):
                     yield conjunct, assertion
 
 
@@ -469,11 +469,3 @@ def _is_element(target: syntax.Expression, scope: dict[str, Variable]) -> bool:
     while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
         target = target.base
     return isinstance(target, syntax.Name) and target.name in scope and scope[target.name].element is not None
-
-
-def _conjuncts(condition: syntax.Expression) -> Iterator[syntax.Expression]:
-    if isinstance(condition, syntax.Infix) and condition.op == "&&":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition

@@ -43,7 +43,7 @@ _OTHER_WORDS = frozenset(
             "__PRETTY_FUNCTION__",
             "meta_schedule",
             "meta_for",
-            *("meta_atomic", "meta_reduction", "meta_grid", "meta_block", "meta_static"),
+            *("meta_atomic", "meta_reduction", "meta_grid", "meta_block", "meta_min_blocks", "meta_static"),
             "cache",
             "bool",
         ),

@@ -26,7 +26,7 @@ from metafork.frontend.host.named_elements import Scopes
 from metafork.frontend.host.pointer_values import lead_to_arrays
 from metafork.frontend.host.variables import Variable
 from metafork.frontend.text import syntax
-from metafork.frontend.text.preprocessing.preprocessor import Directive
+from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.tokens import Token, first_from
 from metafork.ir.messages.source import Span
 from metafork.ir.translation_unit import HostAccess, HostAccesses, HostArray, HostPlace

@@ -151,7 +151,8 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         plain = not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed, variable.rows = scalar if plain else None, rows
     if type_.pointers + len(type_.extents) == 2 and type_.pointers and not type_.rows and not type_.function:
-        variable.row = None if type_.qualifiers & {"volatile", "_Atomic"} else scalar
+        small = scalar is not None and scalar.small
+        variable.row = None if small or type_.qualifiers & {"volatile", "_Atomic"} else scalar
         variable.row_count = first
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
@@ -169,6 +170,10 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         _with_unknown_type(variable, type_, typedefs)
     elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
         variable.fault, variable.message = "MF0217", f"`{name}` is volatile or atomic"
+    elif not type_.extents and scalar.small:
+        variable.fault, variable.message = "MF0216", f"`{name}` is a single number of type `{scalar.spelling}`"
+        variable.reason = f"kernels take arrays of `{scalar.spelling}`, and compute in `float`."
+        variable.way_out = f"give the schedule a `float`: `float {name}`."
     elif not type_.extents:
         variable.type = scalar
     elif any(extent is None for extent in type_.extents):

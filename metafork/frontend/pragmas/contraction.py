@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from metafork.frontend.text.preprocessing.preprocessor import Directive
+from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.tokens import Token, first_from
 from metafork.ir.messages.source import Span
 

@@ -19,7 +19,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from metafork.frontend.text.preprocessing.preprocessor import Directive
+from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import Token, end_before
 from metafork.ir.invariants import has_columns, is_coarsenable

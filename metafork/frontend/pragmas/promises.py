@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from metafork.frontend.text.preprocessing.preprocessor import Directive
+from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir import program as ir
 from metafork.ir.messages.source import Span

@@ -18,8 +18,9 @@ from metafork.frontend.nests.shape import border, items_of, meta_loops
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.ordered_sums import OrderedSums, SecondPass
 from metafork.frontend.schedules.scopes import Scopes
-from metafork.frontend.schedules.statements import Level, StatementBuilder, first_word
+from metafork.frontend.schedules.statements import StatementBuilder, first_word
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol
+from metafork.frontend.schedules.targets import Level
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import CLAUSES
 from metafork.frontend.text.clauses.reductions import Reductions
@@ -82,7 +83,9 @@ class NestBuilder:
         self._reductions = Reductions(reporter, self._scopes.fresh, reassociate is not None)
         self._ordered = OrderedSums(self._reductions, self._unspoken)
         self._ordered_nests: dict[tuple[ir.Expr, ...], None] = {}
-        self._statements = StatementBuilder(reporter, typedefs, self._scopes, self._phase, functions)
+        self._statements = StatementBuilder(
+            reporter, typedefs, self._scopes, self._phase, functions, reassociate=reassociate is not None
+        )
         self._statements.named_results |= {name.name for name in syntax.results_of(schedule)}
 
     def build(self) -> Nest:

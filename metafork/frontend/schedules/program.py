@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from metafork.frontend.host.array_moves import moves
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.nests.assertions import facts_in
 from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_threads
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.nests.own_arrays import with_own_arrays
@@ -19,6 +20,7 @@ from metafork.frontend.nests.table_rows import with_rows
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import number_of
 from metafork.frontend.schedules.nest import Nest, NestBuilder
+from metafork.frontend.schedules.small_floats import with_stored_bits
 from metafork.frontend.schedules.structure_views import Views, accessed
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol, Symbol, UnusableSymbol
 from metafork.frontend.schedules.values.derived import Definition, HostValues
@@ -35,8 +37,11 @@ from metafork.ir.arithmetic.math_functions import SIGNATURES
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
-from metafork.ir.messages.source import Source
+from metafork.ir.messages.source import Source, Span
 from metafork.ir.rewriting import names_in
+
+MOST_BLOCKS = 32
+"""Blocks that a multiprocessor runs at once, on the GPUs that run most."""
 
 
 def _unusable(variable: Variable) -> UnusableSymbol:
@@ -51,7 +56,8 @@ class ProgramBuilder:
     Where what is not known may move or resize its arrays, ``entry_values`` are the parameters that must have the values
     that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
     Where floating-point numbers are added up (``reassociate``, of ``NestBuilder``), ``ordered`` are the extents of
-    threads, and ``second`` is what adds up what the blocks have.
+    threads, and ``second`` is what adds up what the blocks have.  ``left_out`` are assertions in the schedule that are
+    no facts about parameters.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class ProgramBuilder:
         self.ordered: tuple[tuple[ir.Expr, ...], ...] = ()
         self.parts: tuple[ir.Array, ...] = ()
         self.second: Nest | None = None
+        self.left_out: list[Span] = []
         self._conditions: tuple[syntax.Expression, ...] = ()
         self._reassociate = reassociate
 
@@ -123,7 +130,7 @@ class ProgramBuilder:
             self.second = Nest(second.grid, second.body, nest.scalars & lengths, written, written)
         program = self._assemble(name, function, nest, clause)
         listed = StaticReader(self._reporter, self._constant, frozenset(self._site.visible)).read(statement, program)
-        return replace(program, static=listed)
+        return replace(program, static=listed, min_blocks=self._min_blocks(statement.min_blocks))
 
     def build_second(self, name: str, function: str) -> ir.Program:
         """Return the program that adds up what the blocks of the first have."""
@@ -188,6 +195,19 @@ class ProgramBuilder:
             return None if found is None or found[1] else number_of(found[0], type_)
         definition = self._values.definition(variable)
         return None if definition is None else number_of(definition.expression, type_)
+
+    def _min_blocks(self, clause: syntax.MinBlocksClause | None) -> ir.IntConst | None:
+        """Return what ``meta_min_blocks`` says; a number that cannot be is reported (MF0115)."""
+        if clause is None:
+            return None
+        number = self._constant(clause.number)
+        if number is not None and 1 <= number <= MOST_BLOCKS:
+            return ir.IntConst(number, span=clause.span)
+        said = "this number of blocks is no integer constant"
+        if number is not None:
+            said = f"no multiprocessor runs {number} blocks at once" if number > 1 else "this number is less than 1"
+        self._reporter.error("MF0115", clause.number.span, said)
+        return None
 
     def _constant(self, value: syntax.Expression) -> int | None:
         """Return the value of an expression of constants, ``None`` where it is none."""
@@ -364,7 +384,7 @@ class ProgramBuilder:
         built = [view for array in built for view in views.of_host(array)]
         body = views.body(nest.body)
         placed = self._constants.place(accessed(built, body), visible, self._host.typedefs, body, clause or ())
-        return ir.Program(
+        program = ir.Program(
             name=name,
             function=function,
             parameters=parameters,
@@ -384,6 +404,7 @@ class ProgramBuilder:
             blocked=self._blocked,
             span=self._site.statement.span,
         )
+        return with_stored_bits(program)
 
     def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
         """Return the parameters that integer scalars come from, and the derived scalars on the way."""
@@ -405,9 +426,13 @@ class ProgramBuilder:
     def _assumptions(self, roots: set[str], definitions: dict[str, Definition]) -> tuple[ir.Expr, ...]:
         """Return what assertions say about the parameters; derived scalars that only they mention are added."""
         found: list[ir.Expr] = []
-        for condition, assertion in self._host.assumptions(self._site):
-            integer = self._values.integer(condition, assertion.order, assertion.scope)
+        said = [(one, at.order, at.scope) for one, at in self._host.assumptions(self._site)]
+        own = () if self._functions is None else self._functions.names
+        inside, self.left_out = facts_in(self._site.statement, own)
+        for condition, order, scope in (*said, *((one, self._site.order, self._site.visible) for one in inside)):
+            integer = self._values.integer(condition, order, scope)
             if integer is None or not integer[1]:
+                self.left_out += [condition.span] if condition in inside else []
                 continue
             needed, through = self._closure(variable.name for variable in integer[1])
             if needed <= roots:

@@ -1,27 +1,21 @@
-"""Statements at block level and in threads: scalars, assignments, branches, serial loops.
-
-The two levels differ in what they may touch: at block level nothing is written but the block's scalars, because every
-thread runs it alike; in a thread nothing is written that its neighbours share, but elements of arrays.
-"""
+"""Statements at block level and in threads: declarations, branches, serial loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.frontend.schedules.expressions import ExpressionBuilder
-from metafork.frontend.schedules.inlining.calls import Calls, is_still
+from metafork.frontend.schedules.effects import Effects
+from metafork.frontend.schedules.inlining.bodies import is_still
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.local_arrays import LocalArrays, number_of
 from metafork.frontend.schedules.loop_steps import own_start, own_step
-from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.scopes import Scopes
-from metafork.frontend.schedules.structure_parts import Whole, members_at, path_of, whole_of
-from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol
-from metafork.frontend.schedules.values.conversions import BITS, bits_of, converted, taken_for
+from metafork.frontend.schedules.structure_parts import whole_of
+from metafork.frontend.schedules.symbols import ArraySymbol, Origin, ScalarSymbol
+from metafork.frontend.schedules.targets import Level
+from metafork.frontend.schedules.values.conversions import BITS
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.atomics import atomic, with_old_value
 from metafork.frontend.text.counted_braces import first_extent
@@ -30,20 +24,8 @@ from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType, TypeNames
 from metafork.frontend.text.switches import is_plain
 from metafork.ir import program as ir
-from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.atomic_updates import updated
 from metafork.ir.messages.source import Span
-
-MOST_COPIED = 256
-"""Members of a structure that is copied as a whole."""
-
-
-class Level(Struct):
-    """Where a statement stands: at block level or in a thread, and how many serial loops are around it there."""
-
-    origin: Origin
-    serial_loops: int = 0
 
 
 def first_word(span: Span, word: str) -> Span:
@@ -51,36 +33,6 @@ def first_word(span: Span, word: str) -> Span:
     length = len(word)
     return Span(span.line, span.column, span.line, span.column + length, span.start, span.start + length)
 
-
-def _addressed(expression: syntax.Expression) -> syntax.Expression | None:
-    """Return what an address is that of."""
-    match expression:
-        case syntax.Conversion(operand=operand):
-            return _addressed(operand)
-        case syntax.Prefix(op="&", operand=operand):
-            return operand
-        case _:
-            return None
-
-
-def _base(target: syntax.Expression) -> str:
-    """Return the name of the array of an element that was understood."""
-    while not isinstance(target, syntax.Name):
-        match target:
-            case (
-                syntax.Subscript(base=target)
-                | syntax.Member(base=target)
-                | syntax.Prefix(operand=target)
-                | syntax.Infix(left=target)
-            ):
-                pass
-            case _:
-                raise AssertionError(target)
-    return target.name
-
-
-_SAYING = frozenset({"assert", "__builtin_assume", "__builtin_prefetch", "__builtin_unreachable"})
-"""Calls that say something about a program, or ask for nothing that a kernel has; the serial code keeps them."""
 
 _OPPOSITES = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
@@ -102,12 +54,11 @@ def _leave_unless(test: ir.Expr) -> ir.Stmt:
     return ir.If(_negated(test), (ir.Break(test.span),), (), test.span)
 
 
-class StatementBuilder:
+class StatementBuilder(Effects):
     """Builds statements of ``metafork.ir.program``.
 
-    ``phase`` builds a nest of thread loops that stands at block level.  ``shared`` are scalars that no iteration may
-    write, ``reduced`` those of the block that a nest of threads adds up in, ``written`` the arrays that are written,
-    ``uniform_reads`` the reads of arrays at block level.
+    ``phase`` builds a nest of thread loops that stands at block level.  Where numbers may be added up in any order
+    (``reassociate``), atomic updates may do so.
     """
 
     def __init__(
@@ -117,24 +68,14 @@ class StatementBuilder:
         scopes: Scopes,
         phase: Callable[[syntax.ForStatement], tuple[ir.Stmt, ...]],
         functions: Functions | None = None,
+        *,
+        reassociate: bool = False,
     ) -> None:
-        self._reporter = reporter
-        self._scopes = scopes
+        super().__init__(reporter, typedefs, scopes, functions, self._inlined)
         self._phase = phase
-        self.expressions = ExpressionBuilder(reporter, typedefs, scopes.resolve, scopes.visible)
-        self._calls = Calls(reporter, scopes, self.expressions, functions, self._inlined)
-        self.expressions.inline = self._calls.value
-        self.expressions.inline_structure = self._calls.structure
+        self._reassociate = reassociate
         self.expressions.assignment = self._scalar_assignment
-        self.expressions.fresh = scopes.fresh
-        self.expressions.given = scopes.given
         self.expressions.literal = self._literal
-        self.expressions.functions = [] if functions is None else functions.names
-        self.shared: dict[str, Span] = {}
-        self.reduced: set[str] = set()
-        self.named_results: set[str] = set()
-        self.written: set[str] = set()
-        self.uniform_reads: list[ir.Element] = []
 
     def iteration(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
         """Build the body of a ``meta_for``, which ``continue`` ends early."""
@@ -166,15 +107,6 @@ class StatementBuilder:
         """Build statements of a function in its own scope; raises ``RefusedError``."""
         level = Level(origin)
         return tuple(statement for item in items for statement in self._statement(item, level))
-
-    def _ahead(self, level: Level) -> tuple[ir.Stmt, ...]:
-        """Return what must be done before the expressions that were built, and forget it."""
-        ahead = tuple(self.expressions.ahead)
-        self.expressions.ahead.clear()
-        for statement in ir.walk_statements(ahead):
-            for expression in ir.expressions_of(statement):
-                self._note(expression, level)
-        return ahead
 
     def _statement(self, statement: syntax.Statement, level: Level) -> tuple[ir.Stmt, ...]:
         match statement:
@@ -466,395 +398,10 @@ class StatementBuilder:
         assert isinstance(target, ArraySymbol)
         return (*built, *self._copied(whole_of(target, span), value, span, level))
 
-    def _copied(self, target: Whole, value: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
-        """Assign a structure, member by member."""
-        self._calls.origin = level.origin
-        if len(target.names) > MOST_COPIED:
-            message = f"a structure with {len(target.names)} members is copied"
-            way_out = "copy the members that are needed."
-            raise self._reporter.refuse("MF0205", span, message, way_out=way_out)
-        self._calls.alone = value if isinstance(value, syntax.Invocation) else None
-        source = self.expressions.whole(value)
-        if source is None:
-            self.expressions.no_structure(value)
-        if source is None or not source.alike(target):
-            raise self._reporter.refuse("MF0205", value.span, "this is no structure of the type that it is assigned to")
-        built: list[ir.Stmt] = []
-        for to, of in zip(target.values, source.values, strict=True):
-            self._note(of, level)
-            assert isinstance(to, ir.Element)
-            built.append(ir.Assign(to, "", of, span))
-        return (*self._ahead(level), *built)
-
-    # --- effects ----------------------------------------------------------------------------------------------
-
-    def _effect(self, expression: syntax.Expression, span: Span, level: Level) -> tuple[ir.Stmt, ...]:
-        """Build what an expression statement does: assignments, ``++`` and ``--``."""
-        refuse_moved(self._reporter, self._scopes.resolve, expression)
-        match expression:
-            case syntax.Assignment(op=op, target=target, value=value):
-                return self._assign(target, op.removesuffix("="), value, span, level)
-            case (
-                syntax.Postfix(op="++" | "--" as op, operand=target)
-                | syntax.Prefix(op="++" | "--" as op, operand=target)
-            ):
-                return self._assign(target, op[0], syntax.Constant("1", expression.span), span, level)
-            case syntax.Comma(items=items):
-                return tuple(statement for item in items for statement in self._effect(item, item.span, level))
-            case syntax.Conversion(type=syntax.TypeName(words=("void",), pointers=0), operand=operand):
-                return self._ahead(level) if self._called(operand, level) else ()
-            case syntax.Invocation(callee=syntax.Name(name=name)) if name in _SAYING and not self._is_own(name):
-                return ()
-            case syntax.Invocation(callee=syntax.Name(name="memcpy" | "memset" as name), arguments=(to, of, size)) if (
-                not self._is_own(name) and (filled := self._filled(name, to, of, size, span, level)) is not None
-            ):
-                return filled
-            case syntax.Invocation(callee=syntax.Name(name="memcpy"), arguments=(to, of, size)):
-                return self._bits(expression, to, of, size, level)
-            case _:
-                if self._called(expression, level):
-                    return self._ahead(level)
-                self._value(expression, level)
-                raise self._reporter.refuse("MF0219", span, "this statement has no effect")
-
-    def _is_own(self, name: str) -> bool:
-        """Say whether a name is that of a function or a variable of the file."""
-        return name in self.expressions.functions or self._scopes.resolve(name) is not None
-
-    def _filled(
-        self,
-        name: str,
-        to: syntax.Expression,
-        of: syntax.Expression,
-        size: syntax.Expression,
-        span: Span,
-        level: Level,
-    ) -> tuple[ir.Stmt, ...] | None:
-        """Build ``memset(a, 0, bytes)`` and ``memcpy(a, b, bytes)`` of arrays: loops over elements.
-
-        Returns ``None`` where these are no arrays of numbers, or the number of elements does not show.
-        """
-        target = self._array_given(to)
-        source = None if name == "memset" else self._array_given(of)
-        zero = isinstance(of, syntax.Constant) and of.text in ("0", "0x0", "'\\0'")
-        alike = (
-            zero
-            if name == "memset"
-            else source is not None
-            and target is not None
-            and (source.array.element is target.array.element and len(source.extents) == 1)
-        )
-        if target is None or not alike:
-            return None
-        extents = self._elements_in(size, target, level)
-        if extents is None or (source is not None and len(extents) > 1):
-            return None
-        counters = tuple(ir.Var(self._scopes.fresh("k"), extent.type, span) for extent in extents)
-        value: ir.Expr = ir.IntConst(0, span=span)
-        if source is not None:
-            value = ir.Element(source.array.name, source.indices(counters), source.array.element, span)
-            self._note(value, level)
-        self._check_element_write(target, to.span, level)
-        place = ir.Element(target.array.name, target.indices(counters), target.array.element, span)
-        body: ir.Stmt = ir.Assign(place, "", value, span)
-        for counter, extent in reversed([*zip(counters, extents, strict=True)]):
-            first = ir.Declare(counter.name, counter.type, ir.IntConst(0), span)
-            step = ir.Assign(counter, "+", ir.IntConst(1), span)
-            body = ir.For(first, ir.binary("<", counter, extent, span), step, (body,), span)
-        return (*self._ahead(level), body)
-
-    def _array_given(self, expression: syntax.Expression) -> ArraySymbol | None:
-        """Return the array of numbers, or the part of one, that an argument is."""
-        while isinstance(expression, syntax.Conversion) and expression.type.pointers:
-            expression = expression.operand
-        if not self._is_array(expression):
-            return None
-        found = self.expressions.part(expression)
-        return None if found is None or found.members or found.array.scalar or found.array.slots else found
-
-    def _is_array(self, expression: syntax.Expression) -> bool:
-        """Say whether an argument is made of an array's name, and not of a scalar's."""
-        while not isinstance(expression, syntax.Name):
-            match expression:
-                case (
-                    syntax.Subscript(base=expression)
-                    | syntax.Infix(op="+", left=expression)
-                    | syntax.Prefix(op="&", operand=syntax.Subscript() as expression)
-                ):
-                    pass
-                case _:
-                    return False
-        return isinstance(self._scopes.resolve(expression.name), ArraySymbol)
-
-    def _elements_in(self, size: syntax.Expression, array: ArraySymbol, level: Level) -> tuple[ir.Expr, ...] | None:
-        """Return how many elements, by extents, a number of bytes is: ``sizeof a``, ``n * sizeof(float)``."""
-        element = array.array.element.size
-        match size:
-            case syntax.Prefix(op="sizeof", operand=syntax.Name(name=name)) if (
-                self._scopes.resolve(name) == array and not array.pointer
-            ):
-                return array.extents
-            case syntax.Infix(op="*", left=count, right=syntax.SizeOfType() | syntax.Prefix(op="sizeof") as bytes_):
-                pass
-            case syntax.Infix(op="*", left=syntax.SizeOfType() | syntax.Prefix(op="sizeof") as bytes_, right=count):
-                pass
-            case _:
-                return None
-        each = self._value(bytes_, level)
-        if len(array.extents) != 1 or not isinstance(each, ir.IntConst) or each.value != element:
-            return None
-        return (self._value(count, level),)
-
-    def _bits(
-        self,
-        call: syntax.Expression,
-        to: syntax.Expression,
-        of: syntax.Expression,
-        size: syntax.Expression,
-        level: Level,
-    ) -> tuple[ir.Stmt, ...]:
-        """Build ``memcpy(&u, &x, sizeof u)``: the bits of one number as those of another one."""
-        target, source = _addressed(to), _addressed(of)
-        if target is None or source is None or self._of_structures(target) or self._of_structures(source):
-            return self._not_bits(call)
-        value = self._value(source, level)
-        bytes_ = self._value(size, level)
-        place = self._target(target, level)
-        given = ir.Cast(ScalarType.LONG, bytes_)
-        try:
-            many = integer_value(given, {})
-        except NoValueError:
-            return self._not_bits(call)
-        if not place.type.size == value.type.size == many:
-            return self._not_bits(call)
-        if value.type.floating != place.type.floating:
-            value = taken_for(bits_of(value), place.type)
-        return (*self._ahead(level), ir.Assign(place, "", converted(value, place.type), call.span))
-
-    def _not_bits(self, call: syntax.Expression) -> tuple[ir.Stmt, ...]:
-        raise self._reporter.refuse(
-            "MF0206",
-            call.span,
-            "`memcpy` copies something else here than one number to another one of its size",
-            way_out="assign elements one by one; of numbers write `memcpy(&u, &x, sizeof u);`.",
-        )
-
-    def _assign(
-        self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
-    ) -> tuple[ir.Stmt, ...]:
-        member, union = self.expressions.unions.member(target), self.expressions.unions.bits_of(target)
-        if member is not None and isinstance(target, syntax.Member):
-            given = self._value(value if not op else syntax.Infix(op, target, value, span), level)
-            bits = self._target(target.base, level)
-            return (*self._ahead(level), ir.Assign(bits, "", bits_of(converted(given, member[1])), span))
-        if union is not None and not op:
-            given = self.expressions.unions.value(value, union[1])
-            return (*self._ahead(level), ir.Assign(self._target(target, level), "", given, span))
-        whole = self.expressions.structure(target) if not op and self._of_structures(target) else None
-        if whole is not None:
-            self._check_element_write(whole, target.span, level)
-            return self._copied(whole_of(whole, target.span), value, span, level)
-        part = None if op else self._inner_structure(target, level)
-        if part is not None:
-            return self._copied(part, value, span, level)
-        if isinstance(value, syntax.Assignment):
-            return self._chained(target, op, value, span, level)
-        built: ir.Var | ir.Element | None = None
-        with suppress(RefusedError):
-            built = self._target(target, level)
-        self._calls.alone = self._calls.apart(value, target, updated=bool(op))
-        right = self._value(value, level)
-        if built is None:
-            raise RefusedError
-        if op in ("%", "&", "|", "^", "<<", ">>"):
-            self.expressions.require_integers(f"{op}=", (built, right), span)
-        return (*self._ahead(level), ir.Assign(built, op, right, span))
-
-    def _chained(
-        self, target: syntax.Expression, op: str, value: syntax.Assignment, span: Span, level: Level
-    ) -> tuple[ir.Stmt, ...]:
-        """Build ``a = b = e``: the value of an assignment is that of its target, in the target's type."""
-        if self._of_structures(value.target):
-            raise self._reporter.refuse("MF0213", value.span, "an assignment of a structure stands inside another")
-        *ahead, last = self._effect(value, value.span, level)
-        assert isinstance(last, ir.Assign)
-        source: ir.Expr = last.target
-        done: tuple[ir.Stmt, ...] = (last,)
-        if isinstance(last.target, ir.Element):
-            source = ir.Var(self._scopes.fresh("value"), last.target.type, value.span)
-            kept = ir.Declare(source.name, source.type, updated(last), value.span)
-            done = (kept, replace(last, op="", value=source))
-        built = self._target(target, level)
-        if op in ("%", "&", "|", "^", "<<", ">>"):
-            self.expressions.require_integers(f"{op}=", (built, source), span)
-        return (*ahead, *done, *self._ahead(level), ir.Assign(built, op, source, span))
-
-    def _scalar_assignment(self, expression: syntax.Expression) -> ir.Assign | None:
-        """Build an assignment inside an expression; ``None`` where its target is no scalar of the schedule."""
-        match expression:
-            case syntax.Assignment(op=op, target=target, value=value):
-                op = op.removesuffix("=")
-            case syntax.Prefix(op=op, operand=target, span=span) | syntax.Postfix(op=op, operand=target, span=span):
-                op, value = op[0], syntax.Constant("1", span)
-            case _:
-                raise AssertionError(expression)
-        if not isinstance(target, syntax.Name) or not isinstance(self._scopes.resolve(target.name), ScalarSymbol):
-            return None
-        level = Level(self._calls.origin)
-        right = self._value(value, level)
-        built = self._target(target, level)
-        assert isinstance(built, ir.Var)
-        if op in ("%", "&", "|", "^", "<<", ">>"):
-            self.expressions.require_integers(f"{op}=", (built, right), expression.span)
-        return ir.Assign(built, op, right, expression.span)
-
-    def _of_structures(self, target: syntax.Expression) -> bool:
-        """Return whether a target that is no member names an array of structures."""
-        while not isinstance(target, syntax.Name):
-            match target:
-                case syntax.Subscript(base=target) | syntax.Prefix(operand=target) | syntax.Infix(left=target):
-                    pass
-                case _:
-                    return False
-        with suppress(RefusedError):
-            symbol = self._scopes.resolve(target.name)
-            return isinstance(symbol, ArraySymbol) and bool(symbol.members)
-        return False
-
-    def _inner_structure(self, target: syntax.Expression, level: Level) -> Whole | None:
-        """Return a structure in another one that is assigned to, ``None`` for any other target."""
-        found = path_of(target)
-        owner = None if found is None else self.expressions.structure(found[0])
-        if found is None or owner is None:
-            return None
-        begun = [parts for _, parts in members_at(owner.members, found[1])]
-        if not begun or any(len(parts) == len(found[1]) for parts in begun):
-            return None
-        self._check_element_write(owner, target.span, level)
-        return self.expressions.members(target)
-
     def _atomic(self, built: tuple[ir.Stmt, ...], span: Span) -> tuple[ir.Stmt, ...]:
         """Make the last of some statements, the effect of one that is marked so, an atomic update."""
         *ahead, last = with_old_value(built)
         own = False
         if isinstance(last, ir.Assign) and isinstance(last.target, ir.Element):
             own = self._scopes.array(last.target.array).of_thread
-        return (*ahead, atomic(last, own, span, self._reporter))
-
-    def _called(self, expression: syntax.Expression, level: Level) -> bool:
-        """Put a call in line that is a statement of its own; return false for any other expression."""
-        self._calls.origin = level.origin
-        return self._calls.effect(expression)
-
-    def _target(self, target: syntax.Expression, level: Level) -> ir.Var | ir.Element:
-        self._calls.origin = level.origin
-        if isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Prefix) and target.op == "*"):
-            element = self.expressions.element(target)
-            symbol = self._scopes.resolve(_base(target))
-            if isinstance(element, ir.Var) and isinstance(symbol, PointedSymbol):
-                if symbol.const:
-                    raise self._reporter.refuse("MF0305", target.span, "what this points to is `const`")
-                self._check_write(syntax.Name(element.name, target.span), element, level)
-                return element
-            assert isinstance(element, ir.Element)
-            assert isinstance(symbol, ArraySymbol)
-            self._note(element, level, reads=False)
-            self._check_element_write(symbol, target.span, level)
-            return element
-        if isinstance(target, syntax.Member):
-            member = self.expressions.member(target)
-            path = path_of(target)
-            owner = None if path is None else self.expressions.structure(path[0])
-            symbol = None if owner is None else self._scopes.resolve(_base(target))
-            if not isinstance(member, ir.Element) or not isinstance(symbol, ArraySymbol):
-                raise self._reporter.refuse("MF0311", target.span, "a member of a value cannot be assigned")
-            element = member
-            self._note(element, level, reads=False)
-            self._check_element_write(symbol, target.span, level)
-            return element
-        if not isinstance(target, syntax.Name):
-            self.expressions.build(target)  # reports pointers and structures by their own codes
-            raise self._reporter.refuse("MF0311", target.span, "this cannot be assigned")
-        symbol = self._scopes.resolve(target.name)
-        if isinstance(symbol, ScalarSymbol) and symbol.number is not None:
-            self._check_write(target, ir.Var(symbol.name, symbol.type, target.span), level)
-        found = self.expressions.build(target)
-        if isinstance(found, ir.Element) and isinstance(symbol, ArraySymbol):
-            self._note(found, level, reads=False)
-            self._check_element_write(symbol, target.span, level)
-            return found
-        if not isinstance(found, ir.Var):
-            raise self._reporter.refuse("MF0311", target.span, "a constant cannot be assigned")
-        self._check_write(target, found, level)
-        return found
-
-    def _check_element_write(self, symbol: ArraySymbol, span: Span, level: Level) -> None:
-        name = symbol.array.name
-        if symbol.const:
-            message = f"the array `{name}` is `const`"
-            raise self._reporter.refuse("MF0305", span, message, related=((symbol.array.span, "declared here"),))
-        if level.origin is Origin.BLOCK:
-            raise self._reporter.refuse("MF0108", span, f"`{name}` is written at block level")
-        self.written.add(name)
-
-    def _check_write(self, target: syntax.Name, found: ir.Var, level: Level) -> None:
-        symbol = self._scopes.local(found.name)
-        if symbol is None:
-            if target.name in self.named_results:
-                raise RefusedError  # what the clause that names it says is reported
-            host = self._scopes.resolve(target.name)
-            related = ((host.span, "declared here"),) if isinstance(host, ScalarSymbol) else ()
-            message = f"`{target.name}` is declared outside the schedule and written in it"
-            raise self._reporter.refuse("MF0304", target.span, message, related=related)
-        related = ((symbol.span, "declared here"),)
-        if symbol.const:
-            raise self._reporter.refuse("MF0305", target.span, f"`{target.name}` is `const`", related=related)
-        if symbol.origin in (Origin.GRID_INDEX, Origin.THREAD_INDEX):
-            message = f"`{target.name}` is the variable of a `meta_for`"
-            raise self._reporter.refuse("MF0113", target.span, message, related=related)
-        if found.name in self.reduced:
-            return
-        if found.name in self.shared or (symbol.origin is Origin.BLOCK and level.origin is Origin.THREAD):
-            message = f"`{target.name}` is shared by the iterations that write it here"
-            raise self._reporter.refuse("MF0109", target.span, message, related=related)
-
-    def _value(self, expression: syntax.Expression, level: Level, condition: bool = False) -> ir.Expr:
-        self._calls.origin = level.origin
-        built = self.expressions.condition(expression) if condition else self.expressions.build(expression)
-        self._note(built, level)
-        return built
-
-    def _note(self, expression: ir.Expr, level: Level, reads: bool = True) -> None:
-        """Note the arrays that an expression reads at block level."""
-        if level.origin is Origin.BLOCK:
-            for part in ir.walk_expression(expression):
-                if isinstance(part, ir.Element) and (reads or part is not expression):
-                    self.uniform_reads.append(part)
-
-    def check_uniform_reads(self) -> None:
-        """Refuse reads at block level of what the schedule writes; to be called when all statements are built."""
-        for read in self.uniform_reads:
-            if read.array in self.written and not self._scopes.is_of_block(read.array):
-                self._reporter.error(
-                    "MF0110", read.span, f"`{read.array}` is read at block level and written in the same schedule"
-                )
-
-    def extent(self, expression: syntax.Expression) -> ir.Expr:
-        """Build an extent: an integer expression over parameters."""
-        extent = self.expressions.build(expression)
-        if self.expressions.ahead:
-            self.expressions.ahead.clear()
-            message = "this extent calls a function that does more than return a value of small arguments"
-            raise self._reporter.refuse("MF0105", expression.span, message)
-        for part in ir.walk_expression(extent):
-            if isinstance(part, ir.Element):
-                raise self._reporter.refuse("MF0105", part.span, f"this extent reads the array `{part.array}`")
-            if isinstance(part, ir.Call):
-                raise self._reporter.refuse("MF0105", part.span, f"this extent calls `{part.name}`")
-            if isinstance(part, ir.Var) and (symbol := self._scopes.local(part.name)) is not None:
-                message = f"this extent depends on `{part.name}`, a variable of {symbol.origin.value}"
-                raise self._reporter.refuse("MF0105", part.span, message, related=((symbol.span, "declared here"),))
-        if extent.type.floating:
-            message = f"this extent has type `{extent.type.spelling}`"
-            raise self._reporter.refuse("MF0104", expression.span, message)
-        return extent
+        return (*ahead, atomic(last, own, self._reassociate, span, self._reporter))

@@ -11,24 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from msgspec import Struct
 from msgspec.structs import replace
 from pycparser import c_ast
-from pycparser.c_lexer import CLexer
-from pycparser.c_lexer import Token as LexerToken
-from pycparser.c_parser import Coord, CParser, _TokenStream
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.counted_braces import first_extent
-from metafork.frontend.text.tokens import Token, TokenKind, hull, perhaps_written
+from metafork.frontend.text.fed_parser import Extent, Parser, StoppedError
+from metafork.frontend.text.tokens import Token, hull, perhaps_written
 from metafork.ir.messages.source import Span
 
 DEPTH_LIMIT = 130
 """Deepest expression that is accepted, in operators; what follows (proofs, printers) recurses over expressions."""
 
 _SKIPPED = {"__restrict__", "__restrict", "__extension__", "__inline", "__inline__", "inline", "__volatile__"}
-_SPELLED = {"__const": "const", "__const__": "const", "__signed__": "signed", "bool": "_Bool"}
 
 
 class GrammarError(Exception):
@@ -42,108 +38,6 @@ class GrammarError(Exception):
 
 class TooDeepError(Exception):
     """An expression that is nested too deeply."""
-
-
-class _StoppedError(Exception):
-    def __init__(self, message: str, index: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.index = index
-
-
-class _FeedLexer(CLexer):  # type: ignore[misc]  # pycparser has no types
-    """Gives the parser our tokens; the line number of each is its index."""
-
-    def feed(self, tokens: Sequence[Token]) -> None:
-        self._feed = tokens
-        self._next = 0
-        self._types: frozenset[str] = frozenset()
-        self.input("")
-
-    def expect_types(self, types: frozenset[str]) -> None:
-        self._types = types
-
-    def token(self) -> LexerToken | None:
-        if self._next >= len(self._feed):
-            return None
-        token = self._feed[self._next]
-        text = _SPELLED.get(token.text, token.text)
-        if token.fault and (text in self._keyword_map or text in self._types):
-            raise _StoppedError(token.fault, self._next)
-        given = LexerToken(self._classify(token.kind, text), text, self._next, 1, "")
-        self._next += 1
-        return given
-
-    def _classify(self, kind: TokenKind, text: str) -> str:
-        if kind is TokenKind.NAME:
-            return str(self._keyword_map.get(text, "ID"))
-        if kind in (TokenKind.STRAY, TokenKind.DIRECTIVE):
-            raise _StoppedError(f"`{text}` is no token of C", self._next)
-        self.input(text)
-        token = super().token()
-        if token is None or token.value != text:
-            raise _StoppedError(f"`{text}` is no token of C", self._next)
-        return str(token.type)
-
-
-class _Extent(Struct, frozen=True):
-    """A half-open range of tokens."""
-
-    begin: int
-    end: int
-
-
-class _Parser(CParser):  # type: ignore[misc]  # pycparser has no types
-    """pycparser's parser, with token extents noted: of what stands in parentheses, of leaves, of type names."""
-
-    def __init__(self) -> None:
-        super().__init__(lexer=_FeedLexer)
-        self.extents: dict[int, _Extent] = {}
-        self.declarators: list[_Extent] = []
-        self._alive: list[Any] = []  # keeps ids from being used again
-
-    def load(self, tokens: Sequence[Token], types: frozenset[str], supposed: frozenset[str]) -> None:
-        self.clex.feed(tokens)
-        self.clex.expect_types(types)
-        self._scope_stack = [dict.fromkeys(types | supposed, True), {}]
-        self._typedef_checked_token = None
-        self._tokens = _TokenStream(self.clex.token)
-        self.extents, self.declarators, self._alive = {}, [], []
-
-    def _parse_error(self, msg: str, coord: Any) -> NoReturn:
-        raise _StoppedError(msg, coord.line if isinstance(coord, Coord) else self._mark())
-
-    def _lex_error_func(self, msg: str, line: int, column: int) -> None:
-        raise _StoppedError(msg, self._mark())
-
-    def _note(self, node: Any, begin: int) -> Any:
-        self.extents[id(node)] = _Extent(begin, self._mark())
-        self._alive.append(node)
-        return node
-
-    def _parse_primary_expression(self) -> Any:
-        begin = self._mark()
-        return self._note(super()._parse_primary_expression(), begin)
-
-    def _parse_type_name(self) -> Any:
-        begin = self._mark()
-        return self._note(super()._parse_type_name(), begin)
-
-    def _parse_initializer(self) -> Any:
-        begin = self._mark()
-        return self._note(super()._parse_initializer(), begin)
-
-    def _parse_init_declarator(self, id_only: bool = False) -> Any:
-        begin = self._mark()
-        result = super()._parse_init_declarator(id_only)
-        self.declarators.append(_Extent(begin, self._mark()))
-        return result
-
-    def at_end(self) -> bool:
-        return self._peek() is None
-
-    def starts_declaration(self) -> bool:
-        return bool(self._starts_declaration())
 
 
 def _without_extensions(tokens: Sequence[Token]) -> list[Token]:
@@ -182,7 +76,7 @@ class Grammar:
     """Parses pieces of C.  ``types`` are the typedef names that are known."""
 
     def __init__(self) -> None:
-        self._parser = _Parser()
+        self._parser = Parser()
         self._given: Sequence[Token] = ()
         self._enumerations: dict[str, tuple[str, ...] | None] = {}
 
@@ -219,16 +113,16 @@ class Grammar:
             result = parse()
             if not self._parser.at_end():
                 self._leftover(self._parser._mark())
-        except _StoppedError as stop:
+        except StoppedError as stop:
             raise self._located(stop) from None
         except RecursionError:
             raise TooDeepError from None
         return result
 
     def _leftover(self, index: int) -> NoReturn:
-        raise _StoppedError("left over", index)
+        raise StoppedError("left over", index)
 
-    def _located(self, stop: _StoppedError) -> GrammarError:
+    def _located(self, stop: StoppedError) -> GrammarError:
         index = min(stop.index, len(self._given))
         if 0 < index < len(self._given) and self._given[index].span.line > self._given[index - 1].span.end_line:
             end = self._given[index - 1].span
@@ -274,15 +168,15 @@ class Grammar:
         node = self._parser._parse_parameter_declaration()
         if not getattr(node, "name", None):
             return None
-        return self._declarator(node, _Extent(0, len(self._given)))
+        return self._declarator(node, Extent(0, len(self._given)))
 
     # --- conversion -------------------------------------------------------------------------------------------
 
-    def _span(self, extent: _Extent) -> Span:
+    def _span(self, extent: Extent) -> Span:
         covered = self._given[extent.begin : max(extent.end, extent.begin + 1)]
         return hull(*(token.span for token in covered))
 
-    def _declarator(self, node: Any, extent: _Extent) -> syntax.Declarator:
+    def _declarator(self, node: Any, extent: Extent) -> syntax.Declarator:
         value = getattr(node, "init", None)
         converted: syntax.Expression | None = None
         braces: syntax.Braces | None = None
@@ -323,13 +217,13 @@ class Grammar:
             return self._convert(index.expr)
         return syntax.MemberDesignator(index.name, span)
 
-    def _name_index(self, node: Any, extent: _Extent) -> int:
+    def _name_index(self, node: Any, extent: Extent) -> int:
         for index in range(extent.begin, extent.end):
             if self._given[index].text == node.name:
                 return index
         return extent.begin
 
-    def _type(self, node: Any, extent: _Extent) -> syntax.TypeName:
+    def _type(self, node: Any, extent: Extent) -> syntax.TypeName:
         extents: list[syntax.Expression | None] = []
         rows: list[syntax.Expression] = []
         pointers, function = 0, False
@@ -406,10 +300,10 @@ class Grammar:
             return syntax.MemberName(name, words, what, tuple(extents), structure)
         what = "a pointer" if isinstance(inner, c_ast.PtrDecl) else "a union or enumeration"
         if what == "a pointer" and not extents:
-            return syntax.MemberName(name, (), what, pointed=self._type(node, _Extent(0, 1)))
+            return syntax.MemberName(name, (), what, pointed=self._type(node, Extent(0, 1)))
         return syntax.MemberName(name, (), f"an array of {what}s" if extents else what)
 
-    def _unsupported(self, what: str, extent: _Extent) -> syntax.Unsupported:
+    def _unsupported(self, what: str, extent: Extent) -> syntax.Unsupported:
         covered = self._given[extent.begin : extent.end]
         return syntax.Unsupported(what, self._span(extent), frozenset(perhaps_written(covered)), tuple(covered))
 
@@ -419,70 +313,70 @@ class Grammar:
             raise TooDeepError
         return expression
 
-    def _converted(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:
+    def _converted(self, node: Any) -> tuple[syntax.Expression, Extent, int]:
         """Return an expression, its extent with parentheses around it, and its depth."""
         expression, inner, depth = self._bare(node)
         noted = self._parser.extents.get(id(node))
-        outer = inner if noted is None else _Extent(min(noted.begin, inner.begin), max(noted.end, inner.end))
+        outer = inner if noted is None else Extent(min(noted.begin, inner.begin), max(noted.end, inner.end))
         return expression, outer, depth
 
-    def _bare(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:
+    def _bare(self, node: Any) -> tuple[syntax.Expression, Extent, int]:
         """Return an expression, its extent without parentheses around it, and its depth.
 
         Only leaves and parentheses were noted while parsing; the extents of operators follow from their operands.
         """
         if isinstance(node, c_ast.ID):
-            at = _Extent(node.coord.line, node.coord.line + 1)
+            at = Extent(node.coord.line, node.coord.line + 1)
             return syntax.Name(node.name, self._span(at), bool(self._given[node.coord.line].fault)), at, 1
         if isinstance(node, c_ast.Constant):
             if node.type == "string":
                 at = self._parser.extents[id(node)]
                 return syntax.String(self._span(at)), at, 1
-            at = _Extent(node.coord.line, node.coord.line + 1)
+            at = Extent(node.coord.line, node.coord.line + 1)
             return syntax.Constant(node.value, self._span(at)), at, 1
         if isinstance(node, c_ast.UnaryOp):
             return self._unary(node)
         if isinstance(node, c_ast.BinaryOp):
             left, first, left_depth = self._converted(node.left)
             right, last, right_depth = self._converted(node.right)
-            at = _Extent(first.begin, last.end)
+            at = Extent(first.begin, last.end)
             return syntax.Infix(node.op, left, right, self._span(at)), at, 1 + max(left_depth, right_depth)
         if isinstance(node, c_ast.TernaryOp):
             condition, first, depth = self._converted(node.cond)
             then, _, then_depth = self._converted(node.iftrue)
             otherwise, last, otherwise_depth = self._converted(node.iffalse)
-            at = _Extent(first.begin, last.end)
+            at = Extent(first.begin, last.end)
             ternary = syntax.Ternary(condition, then, otherwise, self._span(at))
             return ternary, at, 1 + max(depth, then_depth, otherwise_depth)
         if isinstance(node, c_ast.Assignment):
             target, first, depth = self._converted(node.lvalue)
             value, last, value_depth = self._converted(node.rvalue)
-            at = _Extent(first.begin, last.end)
+            at = Extent(first.begin, last.end)
             return syntax.Assignment(node.op, target, value, self._span(at)), at, 1 + max(depth, value_depth)
         if isinstance(node, c_ast.ExprList):
             parts = [self._converted(one) for one in node.exprs]
-            at = _Extent(parts[0][1].begin, parts[-1][1].end)
+            at = Extent(parts[0][1].begin, parts[-1][1].end)
             items = tuple(part[0] for part in parts)
             return syntax.Comma(items, self._span(at)), at, 1 + max(part[2] for part in parts)
         if isinstance(node, c_ast.ArrayRef):
             base, first, depth = self._converted(node.name)
             index, last, index_depth = self._converted(node.subscript)
-            at = _Extent(first.begin, last.end + 1)
+            at = Extent(first.begin, last.end + 1)
             return syntax.Subscript(base, index, self._span(at)), at, 1 + max(depth, index_depth)
         if isinstance(node, c_ast.FuncCall):
             return self._call(node)
         if isinstance(node, c_ast.StructRef):
             base, first, depth = self._converted(node.name)
-            at = _Extent(first.begin, node.field.coord.line + 1)
+            at = Extent(first.begin, node.field.coord.line + 1)
             return syntax.Member(base, node.field.name, node.type == "->", self._span(at)), at, 1 + depth
         if isinstance(node, c_ast.Cast):
             operand, last, depth = self._converted(node.expr)
-            at = _Extent(node.coord.line, last.end)
+            at = Extent(node.coord.line, last.end)
             type_ = self._type(node.to_type, self._parser.extents[id(node.to_type)])
             return syntax.Conversion(type_, operand, self._span(at)), at, 1 + depth
-        at = self._parser.extents.get(id(node), _Extent(0, len(self._given)))
+        at = self._parser.extents.get(id(node), Extent(0, len(self._given)))
         if isinstance(node, c_ast.CompoundLiteral):
-            at = _Extent(node.coord.line, self._parser.extents[id(node.init)].end)
+            at = Extent(node.coord.line, self._parser.extents[id(node.init)].end)
             braces = self._braces(node.init)
             if braces is None:
                 return self._unsupported(syntax.COMPOUND_LITERAL, at), at, 1
@@ -490,30 +384,30 @@ class Grammar:
             return syntax.Literal(type_, braces, self._span(at)), at, 1
         return self._unsupported("an expression of this form", at), at, 1
 
-    def _unary(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:
+    def _unary(self, node: Any) -> tuple[syntax.Expression, Extent, int]:
         if node.op == "sizeof" and isinstance(node.expr, c_ast.Typename):
             inside = self._parser.extents[id(node.expr)]
-            at = _Extent(inside.begin - 2, inside.end + 1)
+            at = Extent(inside.begin - 2, inside.end + 1)
             return syntax.SizeOfType(self._type(node.expr, inside), self._span(at)), at, 1
         if node.op == "_Alignof":
             inside = self._parser.extents[id(node.expr)]
-            at = _Extent(inside.begin - 2, inside.end + 1)
+            at = Extent(inside.begin - 2, inside.end + 1)
             return self._unsupported("_Alignof", at), at, 1
         operand, inside, depth = self._converted(node.expr)
         if node.op in ("p++", "p--"):
-            at = _Extent(inside.begin, inside.end + 1)
+            at = Extent(inside.begin, inside.end + 1)
             return syntax.Postfix(node.op[1:], operand, self._span(at)), at, 1 + depth
-        at = _Extent(inside.begin - 1, inside.end)
+        at = Extent(inside.begin - 1, inside.end)
         return syntax.Prefix(node.op, operand, self._span(at)), at, 1 + depth
 
-    def _call(self, node: Any) -> tuple[syntax.Expression, _Extent, int]:
+    def _call(self, node: Any) -> tuple[syntax.Expression, Extent, int]:
         callee, first, depth = self._converted(node.name)
         given = node.args.exprs if node.args is not None else []
         if any(isinstance(one, c_ast.Typename) for one in given):
-            at = self._parser.extents.get(id(node), _Extent(0, len(self._given)))
+            at = self._parser.extents.get(id(node), Extent(0, len(self._given)))
             return self._unsupported("a call with a type as argument", at), at, 1
         parts = [self._converted(one) for one in given]
-        at = _Extent(first.begin, (parts[-1][1].end if parts else first.end + 1) + 1)
+        at = Extent(first.begin, (parts[-1][1].end if parts else first.end + 1) + 1)
         arguments = tuple(part[0] for part in parts)
         deepest = max((part[2] for part in parts), default=0)
         return syntax.Invocation(callee, arguments, self._span(at)), at, 1 + max(depth, deepest)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from metafork.frontend.text import syntax
-from metafork.frontend.text.preprocessing.preprocessor import Conditional
+from metafork.frontend.text.preprocessing.branches import Conditional
 
 Simple = syntax.Declaration | syntax.ExpressionStatement | syntax.Opaque | syntax.Jump
 

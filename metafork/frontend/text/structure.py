@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from metafork.frontend.text import nearly_right, syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.c_grammar import GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import (
     AFTER_SCHEDULE,
     CLAUSES,
@@ -25,15 +25,14 @@ from metafork.frontend.text.clauses.keywords import (
     is_schedule_keyword,
     similar,
 )
-from metafork.frontend.text.clauses.reductions import OPERATORS as REDUCTIONS
+from metafork.frontend.text.clauses.schedule_clauses import Clauses
 from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
-from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.other_languages.words import foreign_head, foreign_syntax, storage_words
-from metafork.frontend.text.reporter import RefusedError, Reporter
+from metafork.frontend.text.other_languages.words import foreign_head, storage_words
+from metafork.frontend.text.reporter import RefusedError
 from metafork.frontend.text.switches import as_branches
-from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
+from metafork.frontend.text.tokens import Token, TokenKind
 from metafork.ir.messages.source import Span
 
 NESTING_LIMIT = 80
@@ -41,33 +40,12 @@ NESTING_LIMIT = 80
 _OTHER_TYPE_WORDS = frozenset({"struct", "union", "enum", "_Bool", "bool"})
 
 
-class Structure:
+class Structure(Clauses):
     """Parses the statements of one stretch of tokens, macros expanded.
 
     ``types`` are the typedef names that are known; ``fragment`` allows what the papers print in bare fragments: a
     declaration that ends in a comma, with the next declaration on the next line.  Raises ``BracketError``.
     """
-
-    def __init__(
-        self,
-        tokens: Sequence[Token],
-        grammar: Grammar,
-        reporter: Reporter,
-        types: frozenset[str],
-        fragment: bool = False,
-    ) -> None:
-        self._tokens = tokens
-        self._partners = match_brackets(tokens)
-        self._grammar = grammar
-        self._reporter = reporter
-        self._types = types
-        self._fragment = fragment
-        self._pragmas: list[tuple[Span, str]] = []
-
-    @property
-    def types(self) -> frozenset[str]:
-        """The typedef names that are known, those of the text itself included once it is parsed."""
-        return self._types
 
     def statements(self, span: Span, inside: bool = False) -> syntax.Block:
         """Return all statements as one block, those of a schedule where it is ``inside`` one.
@@ -159,27 +137,6 @@ class Structure:
             self._reporter.error("MF0225", span, "this `meta_reduction` stands in front of no `meta_for`")
         return loop, stop
 
-    def _reduction_clauses(self, index: int, close: int) -> list[syntax.Reduction]:
-        span = self._hull(index, close + 1)
-        here = index + 2
-        op = self._text(here, close)
-        clauses: list[syntax.Reduction] = []
-        if op in REDUCTIONS and self._text(here + 1, close) == ":":
-            here += 2
-            while here < close:
-                here += self._text(here, close) == "*"
-                if self._kind(here, close) is not TokenKind.NAME or self._text(here + 1, close) not in ("", ","):
-                    break
-                clauses.append(
-                    syntax.Reduction(op, syntax.Name(self._tokens[here].text, self._tokens[here].span), span)
-                )
-                here += 2
-            else:
-                if clauses:
-                    return clauses
-        self._reporter.error("MF0225", span, "this `meta_reduction` is not understood")
-        return []
-
     def _static(self, index: int, end: int, inside: bool, depth: int) -> tuple[syntax.Statement, int]:
         """Parse ``meta_static(name: values)``, once or several times, and the schedule that it stands in front of."""
         found: list[syntax.StaticClause] = []
@@ -218,6 +175,7 @@ class Structure:
         cache: tuple[syntax.Name, ...] | None = None
         grid: syntax.GridClause | None = None
         block: syntax.BlockClause | None = None
+        min_blocks: syntax.MinBlocksClause | None = None
         here = index + 1
         if self._text(here, end) == "(":
             nearly_right.schedule_with_arguments(self._reporter, self._tokens, self._partners, here)
@@ -236,6 +194,9 @@ class Structure:
                 here = close + 1
             elif word == "meta_block" and block is None:
                 block = self._block_clause(here, close)
+                here = close + 1
+            elif word == "meta_min_blocks" and min_blocks is None:
+                min_blocks = self._min_blocks_clause(here, close)
                 here = close + 1
             elif word in CLAUSES:
                 self._reporter.error("MF0010", self._tokens[here].span, f"a second `{word}`")
@@ -264,39 +225,8 @@ class Structure:
         if not self._separate(index, stop):
             message = "this schedule is a part of what a macro gives, and not all of it"
             self._reporter.error("MF0017", self._tokens[stop - 1].span, message)
-        return syntax.ScheduleStatement(cache, grid, body, keyword, self._hull(index, stop), block=block), stop
-
-    def _grid_clause(self, index: int, close: int) -> syntax.GridClause:
-        """Parse ``meta_grid(loops)``; one that is reported has no loops."""
-        span = self._hull(index, close + 1)
-        if close == index + 3 and self._tokens[index + 2].text in ("1", "2", "3"):
-            return syntax.GridClause(int(self._tokens[index + 2].text), span)
-        self._reporter.error("MF0010", span, "`meta_grid(...)` says how many `meta_for`s are the grid's: 1, 2 or 3")
-        return syntax.GridClause(0, span)
-
-    def _block_clause(self, index: int, close: int) -> syntax.BlockClause:
-        """Parse ``meta_block(extent, ...)``; one that is reported is empty."""
-        parts = [part for part in split_commas(self._tokens, index + 2, close) if part[0] < part[1]]
-        shape = tuple(self._expression(first, behind, True) for first, behind in parts)
-        span = self._hull(index, close + 1)
-        if not 1 <= len(shape) <= 3:
-            self._reporter.error("MF0010", span, "`meta_block(...)` is the shape of a block: one to three extents")
-        return syntax.BlockClause(shape[:3], span)
-
-    def _cache_clause(self, index: int, end: int) -> tuple[syntax.Name, ...]:
-        names: list[syntax.Name] = []
-        for position in range(index, end):
-            token = self._tokens[position]
-            expects_name = (position - index) % 2 == 0
-            if expects_name and token.kind is TokenKind.NAME:
-                names.append(syntax.Name(token.text, token.span))
-            elif token.text == "[" and not expects_name:
-                nearly_right.sized_cache(self._reporter, self._tokens, self._partners, position, (index, end))
-                break
-            elif expects_name or token.text != "," or position + 1 == end:
-                self._reporter.error("MF0010", token.span, f"`{token.text}` cannot stand in `cache(...)`")
-                break
-        return tuple(names)
+        span = self._hull(index, stop)
+        return syntax.ScheduleStatement(cache, grid, body, keyword, span, block=block, min_blocks=min_blocks), stop
 
     def _for(self, index: int, end: int, inside: bool, depth: int, meta: bool) -> tuple[syntax.Statement, int]:
         keyword = self._tokens[index]
@@ -546,95 +476,4 @@ class Structure:
                 return here
         return None
 
-    def _expression(self, index: int, end: int, inside: bool, place: Span | None = None) -> syntax.Expression:
-        if index >= end:
-            if inside:
-                where = place or self._tokens[min(index, len(self._tokens) - 1)].span
-                self._reporter.error("MF0010", where, "an expression is missing here")
-            return syntax.Unsupported("", place or self._tokens[min(index, len(self._tokens) - 1)].span, frozenset())
-        try:
-            self._trust(index, end, inside)
-            return self._grammar.expression(self._tokens[index:end], self._types)
-        except GrammarError as error:
-            self._syntax_error(error, index, end, inside)
-        except TooDeepError:
-            self._too_deep(index, end, inside)
-        except RefusedError:
-            pass
-        return self._unknown(index, end)
-
-    def _trust(self, index: int, end: int, inside: bool) -> None:
-        """Refuse tokens that a macro left unexpanded, and handlers, which only code of the host can have."""
-        if not inside:
-            return
-        for token in self._tokens[index:end]:
-            if token.fault:
-                raise self._reporter.refuse("MF0008", token.span, f"{token.fault}, so it cannot be used in a schedule")
-        for token in handlers(self._tokens[index:end]):
-            raise self._reporter.refuse("MF0217", token.span, f"a variable of a schedule has `{token.text}`")
-
-    def _syntax_error(self, error: GrammarError, index: int, end: int, inside: bool) -> None:
-        if not inside:
-            return
-        for here in range(index, end - 1):
-            if is_atomic_keyword(self._tokens, here, end, self._partners):
-                message = "an atomic update has no value: what stood there before depends on the order of threads"
-                way_out = "make it a statement of its own; places in a list come from sums of counts, one by one."
-                raise self._reporter.refuse("MF0224", self._tokens[here].span, message, way_out=way_out)
-        if (foreign := foreign_syntax(self._tokens[index:end])) is not None:
-            self._reporter.advise("MF0010", *foreign)
-        else:
-            self._reporter.error("MF0010", error.span, error.message)
-
-    def _too_deep(self, index: int, end: int, inside: bool) -> None:
-        if inside:
-            self._reporter.error("MF0005", self._hull(index, end), "this expression is nested too deeply")
-
-    def _unknown(self, index: int, end: int) -> syntax.Unsupported:
-        tokens = self._tokens[index:end]
-        written = frozenset(perhaps_written(tokens))
-        return syntax.Unsupported("", self._hull(index, max(end, index + 1)), written, tuple(tokens))
-
-    def _opaque(self, index: int, end: int, inside: bool, mistake: tuple[str, Span] | None = None) -> syntax.Opaque:
-        for here in range(index, end - 1):
-            if not inside and self._tokens[here].text == "meta_for" and self._tokens[here + 1].text == "(":
-                message = "a `meta_for` stands outside every `meta_schedule`"
-                self._reporter.error("MF0012", self._tokens[here].span, message)
-        return syntax.Opaque(tuple(self._tokens[index:end]), self._hull(index, end), mistake)
-
     # --- tokens -----------------------------------------------------------------------------------------------
-
-    def _text(self, index: int, end: int) -> str:
-        return self._tokens[index].text if index < end else ""
-
-    def _kind(self, index: int, end: int) -> TokenKind | None:
-        return self._tokens[index].kind if index < end else None
-
-    def _separate(self, index: int, end: int) -> bool:
-        """Return whether no use of a macro gives a part of some tokens together with a neighbour of theirs."""
-        opens = index > 0 and self._tokens[index - 1].span == self._tokens[index].span
-        closes = end < len(self._tokens) and self._tokens[end - 1].span == self._tokens[end].span
-        return not opens and not closes
-
-    def _hull(self, index: int, end: int) -> Span:
-        return hull(self._tokens[index].span, self._tokens[max(min(end, len(self._tokens)), index + 1) - 1].span)
-
-    def _semicolon(self, index: int, end: int) -> int | None:
-        while index < end:
-            text = self._tokens[index].text
-            if text == ";":
-                return index
-            index = self._partners[index] + 1 if text in OPENING and index in self._partners else index + 1
-        return None
-
-    def _split(self, index: int, end: int) -> list[tuple[int, int]]:
-        parts: list[tuple[int, int]] = []
-        start = index
-        while index < end:
-            text = self._tokens[index].text
-            if text == ";":
-                parts.append((start, index))
-                start = index + 1
-            index = self._partners[index] + 1 if text in OPENING and index in self._partners else index + 1
-        parts.append((start, end))
-        return parts

@@ -366,6 +366,13 @@ class BlockClause(Struct, frozen=True):
     span: Span
 
 
+class MinBlocksClause(Struct, frozen=True):
+    """``meta_min_blocks(number)``: how many blocks a multiprocessor shall have registers for at once."""
+
+    number: Expression
+    span: Span
+
+
 class StaticClause(Struct, frozen=True):
     """``name: values`` of a ``meta_static`` in front of a schedule."""
 
@@ -374,7 +381,7 @@ class StaticClause(Struct, frozen=True):
 
 
 class ScheduleStatement(Struct, frozen=True):
-    """``meta_schedule [cache(...)] [meta_grid(...)] [meta_block(...)] body``; ``keyword`` is its first word.
+    """``meta_schedule`` with clauses, each at most once, and a body; ``keyword`` is its first word.
 
     ``static`` is what ``meta_static`` says in front of it, at ``static_words``; ``span`` begins behind that.
     """
@@ -387,6 +394,7 @@ class ScheduleStatement(Struct, frozen=True):
     static: tuple[StaticClause, ...] = ()
     static_words: Span | None = None
     block: BlockClause | None = None
+    min_blocks: MinBlocksClause | None = None
 
 
 Statement = (
@@ -442,6 +450,15 @@ def walk(expression: Expression) -> Iterator[Expression]:
 def names_in(expression: Expression) -> set[str]:
     """Return the names in an expression."""
     return {one.name for one in walk(expression) if isinstance(one, Name)}
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """Yield the conditions that all hold where one does."""
+    if isinstance(condition, Infix) and condition.op == "&&":
+        yield from conjuncts(condition.left)
+        yield from conjuncts(condition.right)
+    else:
+        yield condition
 
 
 def items_of(braces: Braces) -> Iterator[Expression]:

@@ -28,6 +28,19 @@ HEADER_TYPES: dict[str, T] = {
 }
 """Typedef names of the standard headers that are scalars of the language."""
 
+SMALL_FLOATS = {
+    **dict.fromkeys(("_Float16", "__fp16", "__half", "half"), T.HALF),
+    **dict.fromkeys(("__bf16", "__nv_bfloat16", "nv_bfloat16", "bfloat16"), T.BFLOAT16),
+}
+"""Names of floating types of 16 bits, of compilers and of CUDA, in files that have no other use for them."""
+
+CONVERSIONS = {
+    **dict.fromkeys(("__half2float", "__bfloat162float"), T.FLOAT),
+    **dict.fromkeys(("__float2half", "__float2half_rn"), T.HALF),
+    **dict.fromkeys(("__float2bfloat16", "__float2bfloat16_rn"), T.BFLOAT16),
+}
+"""Functions of CUDA that convert to a type, as a cast does."""
+
 OTHER_TYPES = frozenset(
     {"FILE", "time_t", "clock_t", "va_list", "fpos_t", "wchar_t", "off_t", "pid_t", "clockid_t", "div_t", "ldiv_t"}
 )

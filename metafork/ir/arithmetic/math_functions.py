@@ -39,6 +39,19 @@ _BITS = {
 AS_BITS = {next(iter(one.parameters)): (name, one.result) for name, one in _BITS.items()}
 """The functions that take the bits of a number for those of another one, with their results, by what they take."""
 
+SMALL_FLOATS = {
+    ScalarType.HALF: ("metafork_from_half", "metafork_to_half"),
+    ScalarType.BFLOAT16: ("metafork_from_bfloat16", "metafork_to_bfloat16"),
+}
+"""The functions that make a ``float`` of the bits of a small one, exactly, and the nearest small one of a ``float``."""
+
+_FROM_BITS, _TO_BITS = Signature((ScalarType.UNSIGNED_SHORT,), FLOAT), Signature((FLOAT,), ScalarType.UNSIGNED_SHORT)
+OF_SMALL = {
+    name: signature
+    for pair in SMALL_FLOATS.values()
+    for name, signature in zip(pair, (_FROM_BITS, _TO_BITS), strict=True)
+}
+
 
 def _signatures() -> dict[str, Signature]:
     table = {
@@ -52,7 +65,7 @@ def _signatures() -> dict[str, Signature]:
         table |= {name + suffix: Signature((real,), result) for name, result in _TO_INTEGER.items()}
         table |= {name + suffix: Signature((real, second), real) for name, second in _WITH_INTEGER.items()}
         table["fma" + suffix] = Signature((real, real, real), real)
-    return table | _BITS
+    return table | _BITS | OF_SMALL
 
 
 SIGNATURES = _signatures()
@@ -64,7 +77,7 @@ _EXACT = (
 )
 INEXACT = (
     frozenset(SIGNATURES)
-    - {"abs", "labs", "llabs", *_BITS}
+    - {"abs", "labs", "llabs", *_BITS, *OF_SMALL}
     - {name + end for name in _EXACT.split() for end in ("", "f")}
 )
 """The functions of which C leaves the last bits open: a compiler that computes one itself may differ from a library."""

@@ -24,6 +24,8 @@ class ScalarType(Enum):
     UNSIGNED_LONG = ("unsigned long", 8, False, False, 4)
     LONG_LONG = ("long long", 8, True, False, 5)
     UNSIGNED_LONG_LONG = ("unsigned long long", 8, False, False, 5)
+    HALF = ("half", 2, True, True, 4)
+    BFLOAT16 = ("bfloat16", 2, True, True, 5)
     FLOAT = ("float", 4, True, True, 6)
     DOUBLE = ("double", 8, True, True, 7)
 
@@ -35,6 +37,16 @@ class ScalarType(Enum):
         self.rank = rank
 
     __hash__ = object.__hash__  # that of enumerations is a function in Python, and types are looked up everywhere
+
+    @property
+    def small(self) -> bool:
+        """Whether this is a floating type that values have in memory alone: whatever reads one reads a ``float``."""
+        return self.floating and self.size < 4
+
+    @property
+    def stored(self) -> ScalarType:
+        """The type that memory of this type has in programs: for a ``small`` one its bits, an integer."""
+        return ScalarType.UNSIGNED_SHORT if self.small else self
 
     @property
     def integer(self) -> bool:
@@ -60,7 +72,9 @@ class ScalarType(Enum):
 
 @cache  # of a few types, asked for each operation of each kernel
 def promoted(type_: ScalarType) -> ScalarType:
-    """Return the type after integer promotion: every integer type narrower than ``int`` becomes ``int``."""
+    """Return the type after promotion: integers narrower than ``int`` become ``int``, small floats ``float``."""
+    if type_.small:
+        return ScalarType.FLOAT
     return ScalarType.INT if type_.integer and type_.rank < ScalarType.INT.rank else type_
 
 
@@ -70,9 +84,9 @@ _UNSIGNED_OF_RANK = {3: ScalarType.UNSIGNED_INT, 4: ScalarType.UNSIGNED_LONG, 5:
 @cache
 def common_type(left: ScalarType, right: ScalarType) -> ScalarType:
     """Return the type in which C computes ``left op right`` (the usual arithmetic conversions)."""
+    left, right = promoted(left), promoted(right)
     if left.floating or right.floating:
         return max((left, right), key=lambda type_: type_.rank)
-    left, right = promoted(left), promoted(right)
     if left.signed == right.signed:
         return max((left, right), key=lambda type_: type_.rank)
     unsigned, signed = (right, left) if left.signed else (left, right)

@@ -71,7 +71,7 @@ _ENTRIES = (
     Entry(
         "MF0010",
         "a syntax error",
-        "a schedule is C99, with eight words of MetaFork.",
+        "a schedule is C99, with nine words of MetaFork.",
         "correct it; the place is where the parser stopped.",
     ),
     Entry(
@@ -210,6 +210,12 @@ _ENTRIES = (
         "give a number up to 1024; 128 and 256 are usual.",
     ),
     Entry(
+        "MF0115",
+        "blocks of a multiprocessor that cannot be",
+        "a multiprocessor runs at most 32 blocks and 2048 threads at once.",
+        "give a constant from 1 to 32, `meta_schedule meta_min_blocks(4)`, with at most 2048 threads in all.",
+    ),
+    Entry(
         "MF0201",
         "a pointer",
         "the device has its own memory: only arrays with extents can be moved there.",
@@ -323,7 +329,8 @@ _ENTRIES = (
         "MF0224",
         "an atomic update of a form that is not supported",
         "what many threads update at the same time must come out the same in every order.",
-        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with integers.",
+        "write `a[e] += v`, `-=`, `*=`, `&=`, `|=`, `^=`, `a[e]++`, or `a[e] = a[e] < v ? v : a[e]`, with "
+        "integers; for floating-point numbers `a[e] += v` or `-=`, with `--reassociate`.",
     ),
     Entry(
         "MF0225",
@@ -437,14 +444,14 @@ _ENTRIES = (
         "a race between blocks",
         "blocks run at the same time and in any order.",
         "let one thread make all updates of an element (a `for` in place of a `meta_for`), say that it is a sum "
-        "(`meta_reduction`), or update integers by `meta_atomic`.",
+        "(`meta_reduction`), or update it by `meta_atomic` (floating-point numbers with `--reassociate`).",
     ),
     Entry(
         "MF0402",
         "a race between threads",
         "threads of a block run at the same time between two nests of thread loops.",
         "put the write and the read into two nests of thread loops. For what all threads add up, use a `for`, "
-        "`meta_reduction`, or `meta_atomic` for integers.",
+        "`meta_reduction`, or `meta_atomic` (floating-point numbers with `--reassociate`).",
     ),
     Entry(
         "MF0403",

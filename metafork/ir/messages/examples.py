@@ -39,6 +39,7 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0112": "`meta_schedule { for (...) ... }`",
         "MF0113": "`i++;` for the variable `i` of a `meta_for`",
         "MF0114": "`meta_schedule meta_block(4096)`",
+        "MF0115": "`meta_schedule meta_min_blocks(64)`",
         "MF0201": "`p[i] = q;` for `float **p`",
         "MF0202": "`f = &x;`",
         "MF0203": "`*x = 1;` for `float x`",

@@ -24,6 +24,22 @@ def with_presumed_places(diagnostics: Iterable[Diagnostic], texts: Mapping[str, 
     return found
 
 
+def presumed_lines(text: str, name: str) -> list[tuple[str, int]]:
+    """Return which line of which file each line of a text is; names stand as in literals of C.
+
+    ``name`` is the text's own.
+    """
+    places: list[tuple[str, int]] = []
+    line = 0
+    for written in text.split("\n"):
+        line += 1
+        places.append((name, line))
+        if (marker := _MARKER.match(written)) is not None:
+            line = int(marker["line"]) - 1
+            name = name if marker["name"] is None else marker["name"]
+    return places
+
+
 def _presumed(span: Span, text: str, markers: list[re.Match[str]]) -> str:
     before = list(takewhile(lambda marker: marker.start() < span.start, markers))
     if not before:

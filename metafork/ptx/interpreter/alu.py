@@ -380,6 +380,8 @@ def _convert(instruction: Instruction, kinds: list[str]) -> Operation:
         if mode != "rn":
             return floats.to_single(a.astype(np.float64), mode)
         result: Array = a.astype(to)
+        if target == "f16":
+            result[np.isnan(a)] = np.array(0x7FFF, np.uint16).view(np.float16)
         return result
 
     return Operation((source,), target, _finish(instruction, convert))

@@ -12,6 +12,7 @@
 #define meta_reduction(...)
 #define meta_block(...)
 #define meta_grid(...)
+#define meta_min_blocks(...)
 #define meta_static(...)
 #define cache(...)
 #endif

@@ -76,6 +76,24 @@ def test_rows_bytes_and_what_a_function_returns(loaded):
     assert seen.all()
 
 
+def test_calls_of_one_form_take_their_own_numbers(loaded):
+    x, y = doubles(4)
+    for by in (2.0, 3.0, 4, float("nan"), 5.0, np.float32(6)):
+        loaded.scale(by=by, x=x, y=y)
+        assert np.array_equal(y, by * x, equal_nan=True)
+    for n, k in ((12, 3), (12, 3), (20, 5), (12, 3)):
+        found = np.zeros(n // k, np.float32)
+        loaded.cut(n, k, found)
+        assert found.tolist() == list(range(n // k))
+    with pytest.raises(ValueError, match=r"x has 4 elements in dimension 0, and .* is 6 there"):
+        loaded.cut(12, 2, np.zeros(4, np.float32))
+    empty = np.zeros(1)
+    for _ in range(2):
+        loaded.scale(2.0, empty, np.zeros(1))
+    with pytest.raises(TypeError, match="no shape says"):
+        loaded.scale(2.0, empty[:0], empty[:0])
+
+
 def test_a_call_with_other_shapes_is_checked_anew(loaded):
     for n in (4, 9, 4):
         x, y = doubles(n)
@@ -130,8 +148,11 @@ def read_only(array):
         ({"z": 1}, TypeError, "has no argument 'z'"),
     ],
 )
-def test_what_does_not_fit_is_said_before_anything_runs(loaded, change, kind, message):
+@pytest.mark.parametrize("fitted_before", [False, True])
+def test_what_does_not_fit_is_said_before_anything_runs(loaded, change, kind, message, fitted_before):
     x, y = doubles(4)
+    if fitted_before:
+        loaded.scale(**{"by": 0.0, "x": x, "y": np.ones(9)} | dict.fromkeys(change.keys() & {"n"}, 4))
     with pytest.raises(kind, match=message):
         loaded.scale(**{"by": 2.0, "x": x, "y": y} | change)
     assert not y.any()

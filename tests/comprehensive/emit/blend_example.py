@@ -336,7 +336,7 @@ def code_of(entry):
     declarations = ["int B", "int dim", *(f"float {v.name}" for v in program_.values)]
     declarations += [f"{'const ' if m.read_only else ''}float *METAFORK_RESTRICT {m.name}" for m in kernel.memories]
     names = ", ".join(declaration.replace("*METAFORK_RESTRICT", "").split()[-1] for declaration in declarations)
-    text = f"METAFORK_KERNEL({name}, ({', '.join(declarations)}), ({names}))\n{{\n{BODIES[name]}}}\n"
+    text = f"METAFORK_KERNEL(__global__ void, {name}, ({', '.join(declarations)}), ({names}))\n{{\n{BODIES[name]}}}\n"
     return LeafCode(kernel, text)
 
 

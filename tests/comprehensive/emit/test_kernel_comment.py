@@ -30,7 +30,7 @@ def test_a_comment_says_what_the_kernel_is():
     device, _, _ = device_text(
         "smooth", strategies=("granularity", "caching"), counters=("shared_memory",), order="paper"
     )
-    comment = device[device.index("/* smooth_k0_leaf2") :].partition("METAFORK_KERNEL(smooth_k0_leaf2,")[0]
+    comment = device[device.index("/* smooth_k0_leaf2") :].partition("METAFORK_KERNEL(")[0]
     assert comment.splitlines() == [
         "/* smooth_k0_leaf2: leaf 2 of smooth_k0.",
         " *   x in shared memory, s joined the grid",

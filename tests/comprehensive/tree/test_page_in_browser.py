@@ -41,8 +41,21 @@ view.search.value = "leaf 2";
 view.search.dispatchEvent(new Event("input"));
 const seen = [...view.tree.querySelectorAll("button.leaf")].filter((one) => one.offsetParent);
 said.push(seen.map((one) => one.textContent));
-view.search.value = "";
-view.search.dispatchEvent(new Event("input"));
+const hits = (text) => {
+  view.search.value = text;
+  view.search.dispatchEvent(new Event("input"));
+  return [...view.hits.querySelectorAll("button")];
+};
+const [gpu] = hits("4090");
+gpu.click();
+said.push(gpu.textContent, view.gpu.value, view.fields.get("Z").text.value, lit());
+const instance = hits("b = 128").find((one) => one.textContent.startsWith("leaf 2"));
+instance.click();
+said.push(instance.textContent, view.leaf.querySelector("details.variant[open] summary").textContent);
+hits("");
+said.push(view.hits.childNodes.length);
+view.gpu.value = "H100";
+view.gpu.dispatchEvent(new Event("change"));
 view.tree.querySelectorAll("button.leaf")[0].click();
 said.push(view.leaf.querySelectorAll("pre").length, view.leaf.querySelector("h3").textContent);
 view.leaf.querySelector("h3 button").click();
@@ -73,9 +86,8 @@ def in_browser(text, tmp_path, fragment=""):
 
 
 def test_the_fields_light_up_the_leaf(tmp_path):
-    result = metafork.optimize(
-        EXAMPLES / "smooth.mf", counters=["shared_memory"], strategies=["granularity", "caching"], order="paper"
-    )
+    options = {"counters": ["shared_memory"], "strategies": ["granularity", "caching"], "static": {"B": (128,)}}
+    result = metafork.optimize(EXAMPLES / "smooth.mf", order="paper", **options)
     text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(result))
     point = [["s", "256"], ["B", "256"], ["Z", "100000"]]
     text = text.replace("</body>", f"<script>const POINT = {json.dumps(point)};{EXERCISE}</script></body>")
@@ -88,7 +100,9 @@ def test_the_fields_light_up_the_leaf(tmp_path):
         *(words, "#/smooth_k0/H100/2/s/B?s=256&B=256"),
         *("256", "leaf 2"),
         ["leaf 2 x in shared memory, s joined the grid"],
-        *(0, "leaf 1: x in shared memory go there"),
+        *("RTX 4090 (sm_89)", "RTX 4090", str(PRESETS["sm_89"].shared_words), "leaf 2"),
+        *("leaf 2, variant 1: for B = 128", "variant 1: for B = 128 smooth_k0_leaf2_v1"),
+        *(0, 0, "leaf 1: x in shared memory go there"),
         *("leaf 1", "H100", "128"),
         *(2, "meta_schedule"),
     ]

@@ -194,7 +194,7 @@ def planted(text: str, number: int, bug: Bug) -> str:
     """Return the text of a ``.cu`` file with a bug in schedule ``number``."""
     name = f"planted_k{number}"
     part = rf"/\* -+ {name}: line.*?(?=/\* -+ planted_k|\Z)" if bug.leaf == 0 else (
-        rf"METAFORK_KERNEL\({name}_leaf{bug.leaf},.*?\n\}}\n"
+        rf"METAFORK_KERNEL\(__global__ void, {name}_leaf{bug.leaf},.*?\n\}}\n"
     )  # fmt: skip
     found = re.search(part, text, re.DOTALL)
     assert found, bug.name

@@ -175,15 +175,15 @@ CASES = {
     ),
     "a read by the other cache": (one("x[i] = «__ldg»(&x[i]);"), "MF0206", "of CUDA", {"__ldg(&x[i])": "x[i]"}),
     # types
-    "half": (typed("«half» x[n]"), "MF0216", "elements of type `half`", {"half x[n]": "float x[n]"}),
-    "bfloat16": (typed("«__nv_bfloat16» *x"), "MF0216", "`__nv_bfloat16`", {"__nv_bfloat16 *x": "float *x"}),
-    "half of the file": (
-        "«_Float16» y[100];\n" + one("x[i] = y[i];"),
+    "two halves": (typed("«half2» x[n]"), "MF0216", "`half2` is a type of CUDA", {"half2 x[n]": "half x[n]"}),
+    "two bfloat16s": (typed("«__nv_bfloat162» *x"), "MF0216", "162`", {"__nv_bfloat162 *x": "bfloat16 *x"}),
+    "a number of 8 bits": (
+        "«__nv_fp8_e4m3» y[100];\n" + one("x[i] = y[i];"),
         "MF0216",
-        "elements of type `_Float16`",
-        {"_Float16 y[100]": "float y[100]"},
+        "elements of type `__nv_fp8_e4m3`",
+        {"__nv_fp8_e4m3 y[100]": "half y[100]"},
     ),
-    "a cast to half": (one("x[i] = («__half»)x[i];"), "MF0010", "elements of type `__half`", {"__half": "float"}),
+    "a cast to two halves": (one("x[i] = («__half2»)x[i];"), "MF0010", "`__half2`", {"__half2": "float"}),
     "long double": (
         typed("«long double» x[n]"),
         "MF0216",

@@ -82,7 +82,7 @@ def test_a_header_that_is_not_found_is_told_with_what_needs_it(tmp_path):
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("#include <cuda_fp16.h>\n" + one("x[i] = 1;", "void f(int n, int B, half *x)\n{\n"), "MF0216"),
+        ("#include <cuda_fp16.h>\n" + one("x[i] = 1;", "void f(int n, int B, half2 *x)\n{\n"), "MF0216"),
         ("#include <cuda_runtime.h>\n" + one("x[threadIdx.x] = 1;"), "MF0301"),
         ('#include "sizes.h"\n' + one("x[i] = 1;", "void f(int n, float *x)\n{\n"), "MF0018"),
     ],

@@ -29,7 +29,7 @@ def codes(text, name="unit.mf"):
         "typedef int unit_k0_nodes;",
         "enum { unit_k0_p1 = 3 };",
         "#define METAFORK_GENERATION_unit 1",
-        "int METAFORK_RUNTIME_HOST;",
+        "int METAFORK_HEADERS;",
         "void metafork_run_unit_k0(void);",
     ],
 )

@@ -253,6 +253,7 @@ def run(text, function, folder, name):
         "-Dcache(...)=",
         "-Dmeta_grid(...)=",
         "-Dmeta_block(...)=",
+        "-Dmeta_min_blocks(...)=",
         "-Dmeta_static(...)=",
     ]
     command = [COMPILER, "-std=gnu11", "-O0", "-ffp-contract=off", "-fsanitize=undefined", *elision]

@@ -15,6 +15,12 @@ def static(text):
     )
 
 
+def blocks(clause):
+    """A function with a schedule of one dimension that has this clause beside its block size."""
+    loop = "meta_for (int i = 0; i < n; i++) a[i] = 1;"
+    return f"void f(int n, float a[n]) {{ meta_schedule meta_block(64) {clause} {{ {loop} }} }}"
+
+
 CASES = {
     # unions that are no bits of one number
     "union of two sizes": ("MF0205", thread("union { float f; double d; } «u»; u.d = 1; a[i] = u.f;")),
@@ -229,6 +235,14 @@ CASES = {
         "MF0011",
         "void f(int n, float a[n]) { meta_schedule «metagrid»(2) { " + loops("ijkl") + "a[i] = 1; } }",
     ),
+    "no number of blocks": ("MF0115", blocks("«meta_min_blocks()»")),
+    "two numbers of blocks": ("MF0115", blocks("«meta_min_blocks(1, 2)»")),
+    "no blocks": ("MF0115", blocks("meta_min_blocks(«0»)")),
+    "more blocks than a multiprocessor has": ("MF0115", blocks("meta_min_blocks(«32 + 1»)")),
+    "blocks that are no constant": ("MF0115", blocks("meta_min_blocks(«n»)")),
+    "blocks that are no integer": ("MF0115", blocks("meta_min_blocks(«2.0»)")),
+    "a second number of blocks": ("MF0010", blocks("meta_min_blocks(2) «meta_min_blocks»(2)")),
+    "a misspelled number of blocks": ("MF0011", blocks("«meta_min_block»(2)")),
     "values of nothing": ("MF0226", static("«meta_static()»")),
     "values without a name": ("MF0226", static("«meta_static(1, 2)»")),
     "a name without values": ("MF0226", static("meta_static(«s»:)")),

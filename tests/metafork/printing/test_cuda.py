@@ -57,7 +57,7 @@ def test_the_text_of_a_kernel():
         """
     )
     assert kernel_text(kernel) == (
-        "METAFORK_KERNEL(axpy, (int n, float alpha, const float *METAFORK_RESTRICT x, "
+        "METAFORK_KERNEL(__global__ void, axpy, (int n, float alpha, const float *METAFORK_RESTRICT x, "
         "float *METAFORK_RESTRICT y, [[maybe_unused]] int *METAFORK_RESTRICT z), (n, alpha, x, y, z))\n"
         "{\n"
         "  METAFORK_SHARED(metafork_shared);\n"
@@ -67,6 +67,7 @@ def test_the_text_of_a_kernel():
         "  [[maybe_unused]] int unused = 1;\n"
         "  __syncthreads();\n"
         "  if (i < n) {\n"
+        "    /* load x into registers */\n"
         "    kept[i % 2] = x[i];\n"
         "    t[i] = kept[0];\n"
         "    y[i] = alpha * t[i] + y[i];\n"

@@ -9,18 +9,30 @@ leaves open when the rest of an expression is evaluated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
 from metafork.frontend.schedules.expressions import ExpressionBuilder
+from metafork.frontend.schedules.inlining.bodies import (
+    assigned_first,
+    chooses,
+    is_pointer,
+    items_of,
+    names_beyond,
+    own_parameters,
+    rank,
+    roots,
+    stores,
+    targets_in,
+)
 from metafork.frontend.schedules.inlining.functions import FileFunction, Functions
 from metafork.frontend.schedules.scopes import Scopes
 from metafork.frontend.schedules.structure_parts import Whole, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, Origin, PointedSymbol, ScalarSymbol, Symbol, ValueSymbol
 from metafork.frontend.schedules.values.conversions import converted
 from metafork.frontend.text import syntax
-from metafork.frontend.text.jumps import RETURNED, VALUE, ReturnLowering, always_leaves, has_return
+from metafork.frontend.text.jumps import RETURNED, VALUE, ReturnLowering, has_return
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.structures import StructureType
 from metafork.ir import program as ir
@@ -203,7 +215,7 @@ class Calls:
             return None
         parts = [part for argument in calls[0].arguments for part in syntax.walk(argument)]
         addresses = [one.operand for one in parts if isinstance(one, syntax.Prefix) and one.op == "&"]
-        given = {name for one in addresses for name in _roots(one)}
+        given = {name for one in addresses for name in roots(one)}
         handed = [self._scopes.resolve(part.name) for part in parts if isinstance(part, syntax.Name)]
         scalars = all(isinstance(one, ScalarSymbol | ValueSymbol) for one in handed)
         harmless = not elements or (scalars and not self._reaches_beyond(calls[0]))
@@ -235,7 +247,7 @@ class Calls:
         function = self._function(call.callee.name) if isinstance(call.callee, syntax.Name) else None
         if function is None or self._functions is None:
             return True
-        return any(_names_beyond(one) for one in (function, *self._functions.reached(function.body)))
+        return any(names_beyond(one) for one in (function, *self._functions.reached(function.body)))
 
     def _writes(self, function: FileFunction) -> bool:
         """Return whether a function, or one that it calls, writes to anything but its own scalars."""
@@ -243,7 +255,7 @@ class Calls:
             self._writing[function.name] = False  # one that calls itself is refused anyway
             assert self._functions is not None
             reached = [function, *self._functions.reached(function.body)]
-            self._writing[function.name] = any(_stores(one.body, _values(one)) for one in reached)
+            self._writing[function.name] = any(stores(one.body, own_parameters(one)) for one in reached)
         return self._writing[function.name]
 
     # --- arguments --------------------------------------------------------------------------------------------
@@ -256,14 +268,14 @@ class Calls:
         copied: list[tuple[syntax.Declarator, ScalarType, ir.Expr]] = []
         fault = False
         pairs = list(zip(function.parameters, call.arguments, strict=True))
-        points = any(_points(parameter) and self._scalar_behind(argument) for parameter, argument in pairs)
+        points = any(is_pointer(parameter) and self._scalar_behind(argument) for parameter, argument in pairs)
         stored = self._writes(function)
         parts = list(syntax.expressions_in(function.body))
-        assigned = {target.name for target in _targets_in(parts) if isinstance(target, syntax.Name)}
+        assigned = {target.name for target in targets_in(parts) if isinstance(target, syntax.Name)}
         uses = Counter(part.name for part in parts if isinstance(part, syntax.Name))
         for declarator, argument in pairs:
             try:
-                if _points(declarator) or declarator.type.extents:
+                if is_pointer(declarator) or declarator.type.extents:
                     bound[declarator.name] = self._memory(declarator, argument, points, stored)
                     continue
                 structure = self._expressions.structure_type(declarator.type)
@@ -321,7 +333,7 @@ class Calls:
         if isinstance(value, ir.Var):
             return True
         costs = memory or value.type.floating or any(isinstance(part, ir.Call) for part in parts)
-        if not _chooses(_items(function.body)):
+        if not chooses(items_of(function.body)):
             return not costs and len(parts) <= _SMALL
         return uses <= 1 or (not costs and len(parts) <= _SMALL)
 
@@ -350,7 +362,7 @@ class Calls:
         if isinstance(argument, syntax.Prefix) and self._scalar_behind(argument):
             variable = self._expressions.build(argument.operand)
             symbol = self._scopes.local(variable.name) if isinstance(variable, ir.Var) else None
-            if symbol is None or _rank(declarator) != 1:
+            if symbol is None or rank(declarator) != 1:
                 raise self._reporter.refuse(
                     "MF0202", argument.span, "what this address points to is no scalar of the schedule"
                 )
@@ -358,13 +370,13 @@ class Calls:
             return PointedSymbol(symbol, declarator.name_span, const or symbol.const)
         if isinstance(argument, syntax.Name):
             pointed = self._expressions.symbol(argument.name, argument.span)
-            if isinstance(pointed, PointedSymbol) and _rank(declarator) == 1:
+            if isinstance(pointed, PointedSymbol) and rank(declarator) == 1:
                 self._same_type(argument.span, pointed.scalar.type, element)
                 return replace(pointed, const=const or pointed.const)
         part = self._expressions.part(argument)
         if (
             part is None
-            or len(part.extents) != _rank(declarator) + bool(members)
+            or len(part.extents) != rank(declarator) + bool(members)
             or part.members != members
             or part.array.slots != slots
         ):
@@ -415,9 +427,9 @@ class Calls:
 
     def _body(self, function: FileFunction, returns: ScalarType | None) -> ir.Expr | None:
         """Build what a function does, ahead of the statement, and return its value."""
-        items = _assigned_first(_items(function.body))
+        items = assigned_first(items_of(function.body))
         alone = len(items) == 1 and isinstance(items[0], syntax.Jump)
-        if returns is not None and not alone and _chooses(items):
+        if returns is not None and not alone and chooses(items):
             return self._chosen(items, returns)
         last = items[-1] if items else None
         if isinstance(last, syntax.Jump) and not any(has_return(item) for item in items[:-1]):
@@ -443,7 +455,7 @@ class Calls:
 
     def _structure_body(self, function: FileFunction, returns: StructureType) -> Whole:
         """Build what a function does, ahead of the statement, and return the structure that it gives."""
-        items = _items(function.body)
+        items = items_of(function.body)
         lowering = ReturnLowering(function.span)
         lowered = lowering.body(items)
         for item in items:
@@ -477,121 +489,10 @@ class Calls:
             assert first.value is not None
             return converted(self._expressions.build(first.value), returns)
         assert isinstance(first, syntax.IfStatement)
-        rest = items[1:] if first.otherwise is None else _items(first.otherwise)
+        rest = items[1:] if first.otherwise is None else items_of(first.otherwise)
         return self._expressions.choice(
             first.condition,
-            lambda: self._chosen(_items(first.then), returns),
+            lambda: self._chosen(items_of(first.then), returns),
             lambda: self._chosen(rest, returns),
             first.span,
         )
-
-
-def _items(statement: syntax.Statement) -> list[syntax.Statement]:
-    """Return the statements of a body, the braces around all of it and empty statements left out."""
-    if not isinstance(statement, syntax.Block):
-        return [] if isinstance(statement, syntax.Empty) else [statement]
-    items: list[syntax.Statement] = [item for item in statement.items if not isinstance(item, syntax.Empty)]
-    return _items(items[0]) if len(items) == 1 and isinstance(items[0], syntax.Block) else items
-
-
-def _assigned_first(items: list[syntax.Statement]) -> list[syntax.Statement]:
-    """Return statements with ``return a = e;`` at their end as ``a = e; return a;``."""
-    match items:
-        case [*before, syntax.Jump(value=syntax.Assignment(target=target) as value, span=span) as last] if is_still(
-            target
-        ):
-            return [*before, syntax.ExpressionStatement(value, span), replace(last, value=target)]
-        case _:
-            return items
-
-
-def is_still(expression: syntax.Expression) -> bool:
-    """Return whether an expression surely changes nothing."""
-    return not any(
-        isinstance(part, syntax.Assignment | syntax.Postfix | syntax.Invocation | syntax.Unsupported)
-        or (isinstance(part, syntax.Prefix) and part.op in ("++", "--"))
-        for part in syntax.walk(expression)
-    )
-
-
-def _chooses(items: Sequence[syntax.Statement]) -> bool:
-    """Return whether statements do nothing but return a value, which conditions may choose."""
-    match items:
-        case [syntax.Jump(word="return", value=value), *_]:
-            return value is not None
-        case [syntax.IfStatement(then=then, otherwise=None), *rest]:
-            return always_leaves(then) and _chooses(_items(then)) and _chooses(rest)
-        case [syntax.IfStatement(then=then, otherwise=otherwise), *_] if otherwise is not None:
-            return _chooses(_items(then)) and _chooses(_items(otherwise))
-        case _:
-            return False
-
-
-def _points(declarator: syntax.Declarator) -> bool:
-    return declarator.type.pointers > 0
-
-
-def _rank(declarator: syntax.Declarator) -> int:
-    return len(declarator.type.extents) + declarator.type.pointers
-
-
-def _targets_in(parts: Iterable[syntax.Expression]) -> list[syntax.Expression]:
-    found: list[syntax.Expression] = []
-    for part in parts:
-        match part:
-            case (
-                syntax.Assignment(target=target)
-                | syntax.Postfix(operand=target)
-                | syntax.Prefix(op="++" | "--" | "&", operand=target)
-            ):
-                found.append(target)
-            case _:
-                pass
-    return found
-
-
-def _stores(statement: syntax.Statement, own: frozenset[str] = frozenset()) -> bool:
-    """Return whether a statement writes to anything but scalars and arrays ``own``, declared around it."""
-    parts = [part for one in syntax.direct_expressions(statement) for part in syntax.walk(one)]
-    if any(_base(target) not in own for target in _targets_in(parts) if not isinstance(target, syntax.Name)):
-        return True
-    for inner in syntax.direct_statements(statement):
-        if _stores(inner, own):
-            return True
-        if isinstance(inner, syntax.Declaration):
-            names = {declarator.name for declarator in inner.declarators}
-            own = own - names | {declarator.name for declarator in inner.declarators if not declarator.type.pointers}
-    return False
-
-
-def _roots(place: syntax.Expression) -> set[str]:
-    """Return the names of what may be at a place: those of indices are read alone."""
-    while isinstance(place, syntax.Subscript | syntax.Member):
-        place = place.base
-    return syntax.names_in(place)
-
-
-def _values(function: FileFunction) -> frozenset[str]:
-    """Return the parameters of a function that are its own: scalars and structures."""
-    return frozenset(one.name for one in function.parameters if not (one.type.pointers or one.type.extents))
-
-
-def _names_beyond(function: FileFunction) -> set[str]:
-    """Return what a function may take an element of, or hand on, that is neither a parameter nor its own."""
-    own = {one.name for one in (*function.parameters, *syntax.declarators_in(function.body))}
-    found: set[str] = set()
-    for part in syntax.expressions_in(function.body):
-        match part:
-            case syntax.Subscript() | syntax.Member() | syntax.Prefix(op="*" | "&"):
-                found |= syntax.names_in(part)
-            case syntax.Invocation(arguments=arguments):
-                found |= {one.name for one in arguments if isinstance(one, syntax.Name)}
-            case _:
-                pass
-    return found - own
-
-
-def _base(target: syntax.Expression) -> str:
-    while isinstance(target, syntax.Subscript) or (isinstance(target, syntax.Member) and not target.arrow):
-        target = target.base
-    return target.name if isinstance(target, syntax.Name) else ""

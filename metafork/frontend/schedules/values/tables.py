@@ -78,6 +78,8 @@ class ConstantMemory:
             extents = tuple(integer_value(extent, {}) for extent in array.extents)
         except NoValueError:
             return "its extents are no numbers"
+        if array.element.small:
+            return f"its elements are of type `{array.element.spelling}`"
         size = math.prod(extents) * array.element.size
         taken = sum(bytes_ for name, bytes_ in self._taken.items() if name != array.name)
         if taken + size > MOST_BYTES:

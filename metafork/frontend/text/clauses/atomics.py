@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from metafork.frontend.text.reporter import Reporter
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
-from metafork.ir.atomic_updates import OPERATORS
+from metafork.ir.atomic_updates import OPERATORS, SUMS
 from metafork.ir.messages.source import Span
 from metafork.ir.rewriting import names_in, substitute
 
@@ -31,8 +31,10 @@ def with_old_value(built: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
     return built
 
 
-def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir.Assign:
+def atomic(assignment: ir.Stmt, own: bool, reassociate: bool, span: Span, reporter: Reporter) -> ir.Assign:
     """Return an assignment as an atomic update; ``own`` says that the thread alone has its target.
+
+    Floating-point numbers are added up only where the user asked to ``reassociate``.
 
     Raises ``RefusedError`` where it is none.
     """
@@ -43,13 +45,18 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
     if own:
         message = f"`{target.array}` is an array of the thread"
         raise reporter.refuse("MF0224", span, message, way_out="remove `meta_atomic`: other threads do not see it.")
-    if target.type.floating:
+    if target.type.small:
+        message = f"the elements of `{target.array}` have type `{target.type.spelling}`"
+        reason = "devices add to numbers of 4 and 8 bytes."
+        raise reporter.refuse("MF0224", span, message, reason=reason, way_out="add up in an array of `float`.")
+    if target.type.floating and not reassociate:
         raise reporter.refuse(
             "MF0224",
             span,
             f"the elements of `{target.array}` have type `{target.type.spelling}`",
             reason="a floating-point sum depends on the order of its terms, and threads have none.",
-            way_out="let each thread write its part to an array, and add these up in one order.",
+            way_out="allow any order: add `--reassociate` to the command. Results then differ in their last bits from "
+            "run to run, within a bound that the report states.",
         )
     if target.type is ScalarType.BOOL:
         raise reporter.refuse(
@@ -64,7 +71,11 @@ def atomic(assignment: ir.Stmt, own: bool, span: Span, reporter: Reporter) -> ir
         raise reporter.refuse(
             "MF0224", span, f"`{target.array}` is not updated by an operation that may run in any order"
         )
-    if value.type.floating:
+    if target.type.floating and op not in SUMS:
+        message = f"`{target.array}` has type `{target.type.spelling}` and is not updated by a sum"
+        way_out = "write `+=` or `-=`; for products and extrema let each thread write its part to an array."
+        raise reporter.refuse("MF0224", span, message, reason="devices only add to them.", way_out=way_out)
+    if value.type.floating and target.type.integer:
         message = f"the value has type `{value.type.spelling}`"
         raise reporter.refuse(
             "MF0224", span, message, way_out=f"convert it: `({target.type.spelling})` in front of the value."

@@ -35,7 +35,7 @@ def closest_clause(word: str) -> str:
     return max(CLAUSES, key=lambda clause: _likeness(word, clause))
 
 
-CLAUSES = ("cache", "meta_grid", "meta_block")
+CLAUSES = ("cache", "meta_grid", "meta_block", "meta_min_blocks")
 """Words of what may stand between ``meta_schedule`` and its nest."""
 AFTER_SCHEDULE = ("{", *CLAUSES, STATIC, "meta_for")
 """What follows ``meta_schedule`` where that is a word of the language."""

@@ -113,6 +113,9 @@ class Reductions(Struct, frozen=True):
         message = f"`{clause.name.name}` has type `{type_.spelling}`"
         if type_.floating and clause.op not in ("+", "*", "min", "max"):
             raise self.reporter.refuse("MF0225", clause.span, message, reason=f"`{clause.op}` is for integers.")
+        if type_.small:
+            way_out = "add up in a `float`."
+            raise self.reporter.refuse("MF0225", clause.span, message, reason="sums are rounded once.", way_out=way_out)
         if type_.floating and not self.reassociate:
             raise self.reporter.refuse(
                 "MF0225",

@@ -14,7 +14,7 @@ from msgspec import Struct
 from metafork.frontend.text.definitions import FunctionText
 from metafork.frontend.text.other_languages.advice import Advice
 from metafork.frontend.text.other_languages.heads import with_block_size
-from metafork.frontend.text.preprocessing.preprocessor import Directive
+from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.tokens import LineMap, Token
 from metafork.ir.messages.source import Span
 

@@ -10,12 +10,8 @@ from metafork.frontend.text.other_languages.advice import Advice, spelled
 from metafork.frontend.text.tokens import Token, TokenKind, hull
 from metafork.ir.messages.source import Span
 
-_HALF = frozenset(
-    {
-        *("__half", "half", "_Float16", "__fp16", "__half2", "half2", "__bf16", "bfloat16"),
-        *("__nv_bfloat16", "nv_bfloat16", "__nv_bfloat162", "__nv_fp8_e4m3", "__nv_fp8_e5m2", "bf16", "fp16"),
-    }
-)
+_PAIRS = {"__half2": "half", "half2": "half", "__nv_bfloat162": "bfloat16", "nv_bfloat162": "bfloat16"}
+_SMALL = frozenset({"__nv_fp8_e4m3", "__nv_fp8_e5m2", "bf16", "fp16"})
 _VECTOR = re.compile(r"(u?)(char|short|int|longlong|long|float|double)([1-4])")
 _COMPLEX = re.compile(r"(cu|thrust::)?(float|double|Float|Double)?_?([Cc]omplex)?")
 _WIDE = {
@@ -27,7 +23,7 @@ _WIDE = {
 }
 _OF_FUNCTIONS = frozenset({"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "__kernel"})
 _STORAGE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__local", "__private"})
-_KNOWN = "kernels know the integer types, `float` and `double`, and structures of them."
+_KNOWN = "kernels know the integer types, `half`, `bfloat16`, `float` and `double`, and structures of them."
 _NO_TYPE = frozenset({"const", "volatile", "restrict", "__restrict__", "__restrict", "static", "register", "extern"})
 
 
@@ -35,11 +31,12 @@ def foreign_type(words: Sequence[str], declarator: str) -> Advice | None:
     """Return what is said of a type by its words, of which something is declared; ``None`` for any other type."""
     name = " ".join(words)
     message = f"elements of type `{name}` are not supported"
-    if name in _HALF:
-        reason = (
-            "kernels know the integer types, `float` and `double`. Smaller floating-point types are not among them."
-        )
-        return Advice(message, reason, f"use {_shown('float', declarator)}.")
+    if name in _PAIRS:
+        reason = "kernels move several elements at once where that helps."
+        return Advice(f"`{name}` is a type of CUDA", reason, f"use {_shown(_PAIRS[name], declarator)}.")
+    if name in _SMALL:
+        reason = "kernels know the integer types, `half`, `bfloat16`, `float` and `double`."
+        return Advice(message, reason, f"use {_shown('half', declarator)}.")
     if found := _VECTOR.fullmatch(name):
         unsigned, kind, number = found.groups()
         type_ = ("unsigned " if unsigned else "") + kind.replace("longlong", "long long")

@@ -24,6 +24,7 @@ NEVER_EXPANDED = frozenset(
             "meta_for",
             "meta_grid",
             "meta_block",
+            "meta_min_blocks",
             "meta_atomic",
             "meta_reduction",
             "meta_static",

@@ -13,10 +13,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.frontend.text.definitions import split_commas
+from metafork.frontend.text.preprocessing.branches import (
+    CONDITIONAL_WORDS,
+    Branch,
+    Conditional,
+    Directive,
+    Place,
+    directive_of,
+    opened,
+)
 from metafork.frontend.text.preprocessing.headers import Header, Headers, is_of_the_system, missing
 from metafork.frontend.text.preprocessing.macros import (
     NEVER_EXPANDED,
@@ -43,9 +52,7 @@ from metafork.ir.messages.source import Span
 from metafork.ir.translation_unit import Assumption
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_HEAD = re.compile(r"#\s*(?P<word>[A-Za-z_]*)\s*(?P<rest>.*)\Z", re.DOTALL)
 _DEFINE = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<formals>\([^)]*\))?(?P<body>.*)\Z", re.DOTALL)
-CONDITIONAL_WORDS = frozenset({"if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else", "endif"})
 _UNTOUCHED = NEVER_EXPANDED - {"assert"}
 
 
@@ -53,23 +60,6 @@ class _Event(Struct, frozen=True):
     offset: int
     name: str
     macro: Macro | None
-
-
-class Directive(Struct, frozen=True):
-    """A preprocessing directive: its word (``include``), the rest of its line, where it stands."""
-
-    word: str
-    rest: str
-    span: Span
-
-
-class Conditional(Struct, frozen=True):
-    """A stretch from an ``#if`` to its ``#endif`` whose branches cannot be decided; ``marks`` are where they begin."""
-
-    opening: Span
-    start: int
-    end: int
-    marks: tuple[int, ...]
 
 
 class Included(Struct, frozen=True):
@@ -132,10 +122,10 @@ class Preprocessed:
         self._assumed: dict[str, tuple[Assumption, Directive]] = {}
         home = Path() if headers is None else headers.home
         self._enumerated: list[_Event] = []
-        for directive in map(_directive, given):
+        for directive in map(directive_of, given):
             self._define(directive, certain=True)
         self._around = _around_schedules(tokens)
-        self._scan(tokens, _Text(home, "", 0), _Place(active=True, alternative=False, certain=True))
+        self._scan(tokens, _Text(home, "", 0), Place(active=True, alternative=False, certain=True))
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -144,8 +134,8 @@ class Preprocessed:
 
     # --- directives -------------------------------------------------------------------------------------------
 
-    def _scan(self, tokens: Iterable[Token], text: _Text, outermost: _Place) -> None:
-        stack: list[_Branch] = []
+    def _scan(self, tokens: Iterable[Token], text: _Text, outermost: Place) -> None:
+        stack: list[Branch] = []
         places = [outermost]  # one more than there are open conditionals
         own = text.at is None
         for index, token in enumerate(tokens):
@@ -153,12 +143,12 @@ class Preprocessed:
                 if places[-1].active:
                     self._keep(token, text, places[-1])
                 continue
-            directive = _directive(token if text.at is None else replace(token, span=text.at))
+            directive = directive_of(token if text.at is None else replace(token, span=text.at))
             active = places[-1].active
             match directive.word:
                 case "if" | "ifdef" | "ifndef":
                     guards = not own and index == 0 and text.guard and text.guard not in self._table
-                    stack.append(_opened(directive, True if guards else self._verdict(directive, active)))
+                    stack.append(opened(directive, True if guards else self._verdict(directive, active)))
                     places.append(places[-1].inside(stack[-1]))
                 case "elif" | "elifdef" | "elifndef" | "else" if stack:
                     open_ = places[-2].active and not stack[-1].taken
@@ -186,7 +176,7 @@ class Preprocessed:
         if own:
             self.unbalanced.extend(branch.opening for branch in stack)
 
-    def _keep(self, token: Token, text: _Text, place: _Place) -> None:
+    def _keep(self, token: Token, text: _Text, place: Place) -> None:
         if text.at is not None:
             self._brought.append((replace(token, span=text.at), not place.certain, len(self._events)))
             return
@@ -207,7 +197,7 @@ class Preprocessed:
 
         return condition_holds(directive.word, directive.rest.strip(), self._table)
 
-    def _include(self, directive: Directive, text: _Text, place: _Place) -> None:
+    def _include(self, directive: Directive, text: _Text, place: Place) -> None:
         """Read a header in place; of one that cannot be read it is only known that it is there."""
         header: Header | None = None
         if self._headers is not None and directive.word == "include":
@@ -450,7 +440,7 @@ def _around_schedules(tokens: Sequence[Token]) -> set[int]:
             if token.kind is TokenKind.DIRECTIVE:
                 found.add(token.span.start)
         if token.kind is TokenKind.DIRECTIVE and "meta_" not in token.text:
-            word = _directive(token).word
+            word = directive_of(token).word
             if word in ("if", "ifdef", "ifndef"):
                 stack.append([token.span.start])
             elif word == "endif" and stack:
@@ -490,60 +480,3 @@ def _integer_text(body: Sequence[Token]) -> str:
     """Return the text of a macro that is an integer constant, perhaps negative or in parentheses; else nothing."""
     text = "".join(one.text for one in body)
     return text if re.fullmatch(r"-?\d+[uUlL]*|\(-?\d+[uUlL]*\)|0[xX][0-9a-fA-F]+", text) else ""
-
-
-class _Branch(Struct):
-    """An open conditional: ``active`` is whether its current branch is read, ``decided`` whether that is certain."""
-
-    opening: Directive
-    active: bool
-    decided: bool
-    taken: bool
-    later: bool = False
-    marks: list[int] = field(default_factory=list)
-
-    def next(self, directive: Directive, verdict: bool | None) -> None:
-        self.later = True
-        self.marks.append(directive.span.start)
-        if not self.decided:
-            self.active = True
-        elif directive.word == "else":
-            self.active, self.taken = not self.taken, True
-        elif self.taken:
-            self.active = False
-        else:
-            self.active = verdict is not False
-            self.taken = verdict is True
-            self.decided = verdict is not None
-
-
-class _Place(Struct, frozen=True):
-    """What the open conditionals say together: kept a level, for conditionals may be nested thousands deep.
-
-    ``alternative``: inside a second or later branch of an undecided one; ``certain``: inside decided ones only.
-    """
-
-    active: bool
-    alternative: bool
-    certain: bool
-
-    def inside(self, branch: _Branch) -> _Place:
-        """Return the place in the current branch of a conditional that is opened here."""
-        return _Place(
-            self.active and branch.active,
-            self.alternative or (branch.later and not branch.decided),
-            self.certain and branch.decided,
-        )
-
-
-def _opened(directive: Directive, verdict: bool | None) -> _Branch:
-    if verdict is None:
-        return _Branch(directive, active=True, decided=False, taken=False)
-    return _Branch(directive, active=verdict, decided=True, taken=verdict)
-
-
-def _directive(token: Token) -> Directive:
-    text = _COMMENT.sub(" ", token.text)
-    match = _HEAD.match(text)
-    assert match is not None
-    return Directive(match["word"], match["rest"].rstrip(), token.span)

@@ -10,14 +10,18 @@
  *   METAFORK_SHUFFLE(value, lane)                           what another lane of the warp hands in; all 32 lanes together
  *   METAFORK_WARPS()                                        whether lanes hand on values: 1
  *   METAFORK_THREADS(x, 16);                                tells the compiler that a block has 16 threads in x
- *   METAFORK_KERNEL(name, (int n, float *a), (n, a)) { }    two kernels of one text: `name`, for launches whose grid is the
+ *   METAFORK_KERNEL(__global__ void, name, (int n, float *a), (n, a)) { }
+ *                                                           two kernels of one text: `name`, for launches whose grid is the
  *                                                           program's and whose arrays have offsets of 31 bits, and
  *                                                           `name_large` for any; the text sees METAFORK_LARGE, and has
+ *   METAFORK_LAUNCH_BOUNDS(256, 4)                          behind `void` there: a block has at most 256 threads, and a
+ *                                                           multiprocessor shall have registers for 4 blocks
  *   METAFORK_ROLLED for (...)                               a loop that is not to be unrolled: its trips are few and unknown
  *   METAFORK_UNROLLED for (...)                             a loop of constant trips that is to be unrolled whole: elements of
  *                                                           a thread's array are then registers
  *   METAFORK_UNROLLED_BY(4) for (...)                       a loop of which four iterations are to stand in one
  *   metafork_atomic_add<int>(&a[i], v);                     a[i] += v at once: also _sub, _mul, _and, _or, _xor, _min, _max
+ *   metafork_from_half(x[i]), metafork_to_half(v)           a number of 16 bits as a float, and back (metafork/small_floats.h)
  *   METAFORK_OFFSET(row) * columns + column                 an offset in an array: of METAFORK_OFFSET_TYPE, int or long long
  *   METAFORK_ALIGNED()                                      whether all arrays begin at multiples of 16 bytes
  *   metafork_load(&a[i], x, y);                             x = a[i], y = a[i + 1]: 2 or 4 elements, aligned for all of them
@@ -50,11 +54,17 @@
 #endif
 
 #define METAFORK_RESTRICT __restrict__
-#define METAFORK_KERNEL(name, parameters, arguments)                                                                   \
+#define METAFORK_KERNEL(kind, name, parameters, arguments)                                                             \
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters;                      \
-    extern "C" __global__ void name parameters { name##_text<false> arguments; }                                       \
-    extern "C" __global__ void name##_large parameters { name##_text<true> arguments; }                                \
+    extern "C" kind name parameters { name##_text<false> arguments; }                                                  \
+    extern "C" kind name##_large parameters { name##_text<true> arguments; }                                           \
     template <bool METAFORK_LARGE> static __device__ __forceinline__ void name##_text parameters
+#if defined(METAFORK_HIP)
+/* HIP counts waves of an execution unit, of which a multiprocessor has four (of 64 lanes) or two (of 32). */
+#define METAFORK_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, ((threads) * (blocks) + 255) / 256)
+#else
+#define METAFORK_LAUNCH_BOUNDS(threads, blocks) __launch_bounds__(threads, blocks)
+#endif
 #define METAFORK_OFFSET_TYPE typename metafork_offset<METAFORK_LARGE>::type
 #define METAFORK_OFFSET(value) (static_cast<METAFORK_OFFSET_TYPE>(value))
 #define METAFORK_ALIGNED() (!METAFORK_LARGE)
@@ -84,6 +94,8 @@ METAFORK_BITS(__double_as_longlong, long long, double)
 METAFORK_BITS(__longlong_as_double, double, long long)
 #undef METAFORK_BITS
 #endif
+
+#include "metafork/small_floats.h"
 
 #if defined(__CUDACC_RTC__)
 /* NVRTC has the functions of math.h without headers; constants are those that nvcc takes from the host's. */
@@ -156,7 +168,7 @@ typedef unsigned long uintptr_t;
 
 #endif
 
-/* Atomic updates of integers of any size; sums wrap. */
+/* Atomic updates of integers of any size, whose sums wrap, and sums of floating-point numbers. */
 #if defined(METAFORK_CPU)
 /* Blocks and threads run one after the other. */
 template <class T> static inline void metafork_atomic_add(T *place, T value) { (void)__atomic_fetch_add(place, value, __ATOMIC_RELAXED); }
@@ -167,6 +179,10 @@ template <class T> static inline void metafork_atomic_or(T *place, T value) { *p
 template <class T> static inline void metafork_atomic_xor(T *place, T value) { *place = (T)(*place ^ value); }
 template <class T> static inline void metafork_atomic_min(T *place, T value) { *place = value < *place ? value : *place; }
 template <class T> static inline void metafork_atomic_max(T *place, T value) { *place = *place < value ? value : *place; }
+template <> inline void metafork_atomic_add<float>(float *place, float value) { *place += value; }
+template <> inline void metafork_atomic_sub<float>(float *place, float value) { *place -= value; }
+template <> inline void metafork_atomic_add<double>(double *place, double value) { *place += value; }
+template <> inline void metafork_atomic_sub<double>(double *place, double value) { *place -= value; }
 #else
 /* Update one or two bytes in the word around them. */
 template <class T, class Update> static __device__ __forceinline__ void metafork_atomic_narrow(T *place, Update update) {
@@ -196,6 +212,24 @@ METAFORK_ATOMIC_UPDATE(metafork_atomic_and, atomicAnd, value, old &value)
 METAFORK_ATOMIC_UPDATE(metafork_atomic_or, atomicOr, value, old | value)
 METAFORK_ATOMIC_UPDATE(metafork_atomic_xor, atomicXor, value, old ^ value)
 #undef METAFORK_ATOMIC_UPDATE
+
+template <> __device__ __forceinline__ void metafork_atomic_add<float>(float *place, float value) { atomicAdd(place, value); }
+template <> __device__ __forceinline__ void metafork_atomic_add<double>(double *place, double value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 600
+    unsigned long long *const word = (unsigned long long *)place;
+    unsigned long long seen = *(volatile unsigned long long *)word, expected;
+    do {
+        expected = seen;
+        seen = atomicCAS(word, expected, (unsigned long long)__double_as_longlong(__longlong_as_double((long long)expected) + value));
+    } while (seen != expected);
+#else
+    atomicAdd(place, value);
+#endif
+}
+template <> __device__ __forceinline__ void metafork_atomic_sub<float>(float *place, float value) { atomicAdd(place, -value); }
+template <> __device__ __forceinline__ void metafork_atomic_sub<double>(double *place, double value) {
+    metafork_atomic_add<double>(place, -value);
+}
 
 /* There is no instruction for products. */
 template <class Word, class T> static __device__ __forceinline__ void metafork_atomic_product(T *place, T value) {

@@ -36,6 +36,31 @@ typedef struct metafork_leaf {
     int variant_count;
 } metafork_leaf;
 
+typedef enum metafork_derivation { METAFORK_FLOOR, METAFORK_CEILING, METAFORK_LEAST, METAFORK_GREATEST } metafork_derivation;
+
+/* A value that is computed from others: a quotient of two polynomials, or the least or greatest of some, each divided by `divisor`. */
+typedef struct metafork_derived {
+    int place;
+    metafork_derivation kind;
+    const metafork_polynomial *operands;
+    int count;
+    int64_t divisor;
+} metafork_derived;
+
+/* What chooses a leaf.  `later` are what regions are made of; where one cannot be computed, the value at `doubt` is 1. */
+typedef struct metafork_tree {
+    const metafork_derived *derived;
+    int derived_count;
+    const metafork_derived *later;
+    int later_count;
+    const metafork_condition *start;
+    int start_count;
+    const metafork_node *nodes;
+    const metafork_condition *conditions;
+    int root;
+    int doubt;
+} metafork_tree;
+
 /* Of an array: what a launch does to it (metafork_effect says what the words mean). */
 typedef struct metafork_use {
     const char *name;
@@ -106,17 +131,47 @@ static inline int64_t metafork_own_limit(const metafork_machine *machine, const 
 /* Select a leaf; `inputs` are the parameters and values of one call. */
 typedef int metafork_choice(const void *inputs, const metafork_machine *machine, int64_t *values);
 
+/* ---- what a launch needs ---- */
+
+/* An integer that a kernel takes: its place among the numbers, and the bits of its type; less than 0 for a signed type, 1 for a truth
+ * value. */
+typedef struct metafork_argument {
+    unsigned char place;
+    signed char bits;
+} metafork_argument;
+
+/* The value of a parameter that a kernel was compiled for. */
+typedef struct metafork_fixed {
+    unsigned char place;
+    int64_t value;
+} metafork_fixed;
+
+/* Return a number that is computed from the integers of a call and from numbers before it; `failed` is set if 64 bits do not hold it. */
+typedef int64_t metafork_computation(int number, const void *inputs, const int64_t *numbers, int *failed);
+
+/* A kernel: polynomials in the integers of a call, with which its inputs begin, and in numbers that are computed from them. */
+typedef struct metafork_kernel {
+    metafork_computation *compute;
+    int integer_count;
+    const metafork_polynomial *extents; /* of the grid and of a block, bytes of shared memory, the widest block: 8 */
+    const unsigned char *first;         /* the numbers to be computed for extents and arguments, in order */
+    int first_count;
+    const metafork_argument *arguments;
+    int argument_count;
+    const metafork_polynomial *spans; /* where one is beyond 31 bits, or unknown, offsets need 64 */
+    int span_count;
+    const unsigned char *more; /* the numbers that spans need beside those */
+    int more_count;
+    const metafork_fixed *fixed;
+    int fixed_count;
+    uint64_t aligned; /* the arrays, as bits, that must begin at multiples of 16 bytes, or else the large kernel runs */
+} metafork_kernel;
+
 /* ---- what generated files call ---- */
 
-/* Compiled with every generated file; or once, in the file metafork_runtime, where generated files are compiled with
- * METAFORK_RUNTIME_APART. */
-#if defined(METAFORK_RUNTIME_FILE)
-#define METAFORK_RUNTIME METAFORK_DEFINITION
-#elif defined(METAFORK_RUNTIME_APART)
-#define METAFORK_RUNTIME METAFORK_C
-#else
-#define METAFORK_RUNTIME __attribute__((unused)) static
-#endif
+/* Compute the values that a tree derives, and return the leaf that it gives, 0: none, -1: outside of Start, -2: a value does not fit,
+ * or one before them had `failed`. */
+METAFORK_RUNTIME int metafork_leaf_of(const metafork_tree *tree, int64_t *values, int failed);
 
 /* The number of the first variant of a leaf that its estimates admit, 0 for none. */
 METAFORK_RUNTIME int metafork_estimated_variant(const metafork_leaf *leaf, const int64_t *values);
@@ -141,6 +196,19 @@ enum { METAFORK_PLACE = 64 };
 METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,
     metafork_attempt *attempt, const void *inputs, int leaf, void *stream, void *const *arrays, metafork_recent *recent,
     int64_t *integers, int count);
+
+/* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (large kernels walk larger
+ * ones with a stride), and note the registers.  `functions` are the kernels' symbols or handles, the large one last;
+ * NULL where they have no attributes. */
+METAFORK_RUNTIME int metafork_check_shape(metafork_shape *shape, const void *const *functions);
+
+/* Say what is about to be launched; what launches it calls metafork_range_ends behind that. */
+METAFORK_RUNTIME void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
+                                            const int64_t *parameters, int count);
+
+/* Compute the integers that a kernel takes, and the shape of its launch unless that is ready.  `arrays` may be NULL. */
+METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void *inputs, metafork_shape *shape, void *const *arrays,
+    int64_t *arguments);
 
 enum { METAFORK_ENDLESS = -1 }; /* the size of an array of which the program does not know it */
 

@@ -10,6 +10,60 @@
 
 #include <stdarg.h>
 
+METAFORK_RUNTIME int metafork_check_shape(metafork_shape *shape, const void *const *functions) {
+    metafork_machine hardware, machine;
+    if (shape->ready) return METAFORK_OK;
+    int device, error = metafork_current_device(&device);
+    if (error == METAFORK_OK) error = metafork_hardware_query(device, &hardware);
+    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
+    if (error != METAFORK_OK) return error;
+    const int64_t block_limits[3] = {hardware.block_dim_x, hardware.block_dim_y, hardware.block_dim_z};
+    const int64_t grid_limits[3] = {hardware.grid_dim_x, hardware.grid_dim_y, hardware.grid_dim_z};
+    const int64_t grid_wishes[3] = {machine.grid_dim_x, machine.grid_dim_y, machine.grid_dim_z};
+    for (int axis = 0; axis < 3; axis++)
+        if (shape->grid[axis] < 1 || shape->block[axis] < 1) return METAFORK_EEMPTY;
+    if (shape->shared_bytes < 0) return METAFORK_EINVAL;
+    for (int axis = 0; axis < 3; axis++) {
+        if (shape->block[axis] > block_limits[axis]) return METAFORK_ERESOURCES;
+        const int64_t whole = shape->grid[axis];
+        if (shape->grid[axis] > grid_limits[axis]) shape->grid[axis] = grid_limits[axis];
+        if (shape->grid[axis] > grid_wishes[axis] && grid_wishes[axis] > 0) shape->grid[axis] = grid_wishes[axis];
+        if (shape->grid[axis] != whole) shape->large = true;
+    }
+    /* No overflow: the limits of the block's dimensions were checked. */
+    const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
+    int64_t most_threads = hardware.threads_per_block;
+    int64_t shared_bytes = shape->shared_bytes;
+    metafork_attributes attributes = {-1, INT64_MAX, 0};
+    error = metafork_kernel_attributes(functions == NULL ? NULL : functions[shape->large], &attributes);
+    if (error != METAFORK_OK) return error;
+    shape->registers = attributes.registers;
+    if (attributes.threads < most_threads) most_threads = attributes.threads;
+    shared_bytes += attributes.shared_bytes;
+    if (shape->widest > 0 && threads <= most_threads) shape->block[0] = metafork_widened(shape, &machine, most_threads);
+    if (threads > most_threads || shared_bytes > hardware.shared_words * 4) return METAFORK_ERESOURCES;
+    return METAFORK_OK;
+}
+
+METAFORK_RUNTIME void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
+                                            const int64_t *parameters, int count) {
+    char line[1024];
+    size_t used = 0;
+    metafork_range_of_launch(schedule, leaf, shape->variant);
+    if (!metafork_enabled("METAFORK_TRACE")) return;
+    for (int i = 0; i < count && used < sizeof line; i++)
+        used += (size_t)snprintf(line + used, sizeof line - used, " %s=%lld", names[i], (long long)parameters[i]);
+    line[used < sizeof line ? used : sizeof line - 1] = '\0';
+    char registers[32] = "";
+    if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
+    char variant[32] = "";
+    if (shape->variant > 0) snprintf(variant, sizeof variant, " variant=%d", shape->variant);
+    const char *const large = shape->large ? " large" : "";
+    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s%s\n", schedule, leaf,
+            used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
+            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, variant, shape->compiled ? " jit" : "");
+}
+
 typedef enum metafork_reason {
     METAFORK_SAY_LEAF = 1,
     METAFORK_SAY_START = 2,
@@ -193,6 +247,76 @@ static inline void metafork_remember(metafork_recent *recent, int leaf, int devi
     recent->shape = *shape;
     recent->shape.ready = true;
     recent->known = true;
+}
+
+enum { METAFORK_MOST_NUMBERS = 256, METAFORK_VECTOR_BYTES = 16 };
+
+static inline bool metafork_fits(int64_t value, int bits) {
+    if (bits < 0) return bits <= -64 || (value >= -(INT64_C(1) << (-bits - 1)) && value < INT64_C(1) << (-bits - 1));
+    return bits == 1 || (value >= 0 && (bits >= 63 || value < INT64_C(1) << bits));
+}
+
+/* Whether offsets need 64 bits, or an array begins where no vectors may. */
+static inline bool metafork_needs_large(const metafork_kernel *kernel, const void *inputs, void *const *arrays, int64_t *numbers) {
+    int failed = 0;
+    for (int i = 0; i < kernel->more_count; i++) numbers[kernel->more[i]] = kernel->compute(kernel->more[i], inputs, numbers, &failed);
+    for (int i = 0; i < kernel->span_count && !failed; i++)
+        if (metafork_value(kernel->spans[i], 1, numbers, &failed) > INT32_MAX) return true;
+    uintptr_t places = 0;
+    for (int i = 0; arrays != NULL && i < 64; i++)
+        if ((kernel->aligned >> i & 1) != 0) places |= (uintptr_t)arrays[i];
+    return failed || places % METAFORK_VECTOR_BYTES != 0;
+}
+
+METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void *inputs, metafork_shape *shape, void *const *arrays,
+                                      int64_t *arguments) {
+    int64_t numbers[METAFORK_MOST_NUMBERS];
+    int failed = 0;
+    memcpy(numbers, inputs, (size_t)kernel->integer_count * sizeof *numbers);
+    for (int i = 0; i < kernel->fixed_count; i++)
+        if (numbers[kernel->fixed[i].place] != kernel->fixed[i].value) return METAFORK_EINVAL;
+    for (int i = 0; i < kernel->first_count; i++) numbers[kernel->first[i]] = kernel->compute(kernel->first[i], inputs, numbers, &failed);
+    for (int i = 0; i < kernel->argument_count; i++) {
+        const int bits = kernel->arguments[i].bits;
+        arguments[i] = numbers[kernel->arguments[i].place];
+        if (bits == 1) arguments[i] = arguments[i] != 0;
+        failed |= !metafork_fits(arguments[i], bits);
+    }
+    if (!shape->ready) {
+        int64_t extents[8];
+        for (int i = 0; i < 8; i++) extents[i] = metafork_value(kernel->extents[i], 1, numbers, &failed);
+        memcpy(shape->grid, extents, sizeof shape->grid);
+        memcpy(shape->block, extents + 3, sizeof shape->block);
+        shape->shared_bytes = extents[6];
+        shape->widest = extents[7];
+        shape->large = metafork_needs_large(kernel, inputs, arrays, numbers);
+    }
+    return failed ? METAFORK_EOVERFLOW : METAFORK_OK;
+}
+
+static inline void metafork_derive(const metafork_derived *derived, int count, int64_t *values, int *failed) {
+    for (int i = 0; i < count; i++) {
+        const metafork_derived *const one = &derived[i];
+        const metafork_polynomial *const operands = one->operands;
+        int64_t *const value = &values[one->place];
+        switch (one->kind) {
+        case METAFORK_FLOOR: *value = metafork_floor(operands[0], operands[1], values, failed); break;
+        case METAFORK_CEILING: *value = metafork_ceiling(operands[0], operands[1], values, failed); break;
+        case METAFORK_LEAST: *value = metafork_extremum(-1, operands, one->count, one->divisor, values, failed); break;
+        default: *value = metafork_extremum(1, operands, one->count, one->divisor, values, failed); break;
+        }
+    }
+}
+
+METAFORK_RUNTIME int metafork_leaf_of(const metafork_tree *tree, int64_t *values, int failed) {
+    int doubt = 0;
+    metafork_derive(tree->derived, tree->derived_count, values, &failed);
+    for (int i = 0; i < tree->start_count; i++)
+        if (!metafork_holds(&tree->start[i], values)) return -1;
+    if (failed) return -2;
+    metafork_derive(tree->later, tree->later_count, values, &doubt);
+    if (tree->doubt >= 0) values[tree->doubt] = doubt;
+    return metafork_walk(tree->nodes, tree->conditions, tree->root, values);
 }
 
 METAFORK_RUNTIME int metafork_launch_leaf(const metafork_schedule *schedule, metafork_choice *choose, int64_t *values,

@@ -60,6 +60,16 @@
 #define METAFORK_DEFINITION __attribute__((weak))
 #endif
 
+/* Compiled with every generated file; or once, in the file metafork_runtime, where generated files are compiled with
+ * METAFORK_RUNTIME_APART. */
+#if defined(METAFORK_RUNTIME_FILE)
+#define METAFORK_RUNTIME METAFORK_DEFINITION
+#elif defined(METAFORK_RUNTIME_APART)
+#define METAFORK_RUNTIME METAFORK_C
+#else
+#define METAFORK_RUNTIME __attribute__((unused)) static
+#endif
+
 /* The process that uses the device, 0: none yet. */
 METAFORK_DEFINITION int *metafork_process_of_device(void) {
     static int process;
@@ -111,7 +121,9 @@ typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_sha
 #endif
 #include METAFORK_TARGET_HEADER
 
+#if !defined(METAFORK_RUNTIME_APART)
 #include "metafork/machine_query.h"
+#endif
 #include "metafork/nvtx.h"
 
 enum { METAFORK_STRIDING_THREADS = 256 };
@@ -134,64 +146,6 @@ static inline int64_t metafork_widened(const metafork_shape *shape, const metafo
     const int64_t warp = machine->warp_size > 0 ? machine->warp_size : 32;
     threads -= threads % warp;
     return threads > shape->block[0] ? threads : shape->block[0];
-}
-
-/* Check a shape against the device and the compiled kernel, cut the grid to the hardware's limits (large kernels walk larger
- * ones with a stride), and note the registers.  `functions` are the kernels' symbols or handles, the large one last;
- * NULL where they have no attributes. */
-static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions) {
-    metafork_machine hardware, machine;
-    if (shape->ready) return METAFORK_OK;
-    int device, error = metafork_current_device(&device);
-    if (error == METAFORK_OK) error = metafork_hardware_query(device, &hardware);
-    if (error == METAFORK_OK) error = metafork_machine_query(device, &machine);
-    if (error != METAFORK_OK) return error;
-    const int64_t block_limits[3] = {hardware.block_dim_x, hardware.block_dim_y, hardware.block_dim_z};
-    const int64_t grid_limits[3] = {hardware.grid_dim_x, hardware.grid_dim_y, hardware.grid_dim_z};
-    const int64_t grid_wishes[3] = {machine.grid_dim_x, machine.grid_dim_y, machine.grid_dim_z};
-    for (int axis = 0; axis < 3; axis++)
-        if (shape->grid[axis] < 1 || shape->block[axis] < 1) return METAFORK_EEMPTY;
-    if (shape->shared_bytes < 0) return METAFORK_EINVAL;
-    for (int axis = 0; axis < 3; axis++) {
-        if (shape->block[axis] > block_limits[axis]) return METAFORK_ERESOURCES;
-        const int64_t whole = shape->grid[axis];
-        if (shape->grid[axis] > grid_limits[axis]) shape->grid[axis] = grid_limits[axis];
-        if (shape->grid[axis] > grid_wishes[axis] && grid_wishes[axis] > 0) shape->grid[axis] = grid_wishes[axis];
-        if (shape->grid[axis] != whole) shape->large = true;
-    }
-    /* No overflow: the limits of the block's dimensions were checked. */
-    const int64_t threads = shape->block[0] * shape->block[1] * shape->block[2];
-    int64_t most_threads = hardware.threads_per_block;
-    int64_t shared_bytes = shape->shared_bytes;
-    metafork_attributes attributes = {-1, INT64_MAX, 0};
-    error = metafork_kernel_attributes(functions == NULL ? NULL : functions[shape->large], &attributes);
-    if (error != METAFORK_OK) return error;
-    shape->registers = attributes.registers;
-    if (attributes.threads < most_threads) most_threads = attributes.threads;
-    shared_bytes += attributes.shared_bytes;
-    if (shape->widest > 0 && threads <= most_threads) shape->block[0] = metafork_widened(shape, &machine, most_threads);
-    if (threads > most_threads || shared_bytes > hardware.shared_words * 4) return METAFORK_ERESOURCES;
-    return METAFORK_OK;
-}
-
-/* Say what is about to be launched; what launches it calls metafork_range_ends behind that. */
-__attribute__((unused)) static void metafork_trace_launch(const char *schedule, int leaf, const metafork_shape *shape, const char *const *names,
-                                                          const int64_t *parameters, int count) {
-    char line[1024];
-    size_t used = 0;
-    metafork_range_of_launch(schedule, leaf, shape->variant);
-    if (!metafork_enabled("METAFORK_TRACE")) return;
-    for (int i = 0; i < count && used < sizeof line; i++)
-        used += (size_t)snprintf(line + used, sizeof line - used, " %s=%lld", names[i], (long long)parameters[i]);
-    line[used < sizeof line ? used : sizeof line - 1] = '\0';
-    char registers[32] = "";
-    if (shape->registers >= 0) snprintf(registers, sizeof registers, " registers=%lld", (long long)shape->registers);
-    char variant[32] = "";
-    if (shape->variant > 0) snprintf(variant, sizeof variant, " variant=%d", shape->variant);
-    const char *const large = shape->large ? " large" : "";
-    fprintf(stderr, "metafork: %s leaf %d%s grid=%lldx%lldx%lld block=%lldx%lldx%lld shared_bytes=%lld%s%s%s%s\n", schedule, leaf,
-            used > 0 ? line : "", (long long)shape->grid[0], (long long)shape->grid[1], (long long)shape->grid[2], (long long)shape->block[0],
-            (long long)shape->block[1], (long long)shape->block[2], (long long)shape->shared_bytes, registers, large, variant, shape->compiled ? " jit" : "");
 }
 
 #endif

@@ -51,6 +51,24 @@ static const char metafork_opencl_prelude[] =
     "float metafork_fmaxf(float x, float y) { return y != y || x > y ? x : y; }\n"
     "float metafork_fminf(float x, float y) { return y != y || x < y ? x : y; }\n"
     "float metafork_fdimf(float x, float y) { return x <= y ? 0.0f : x - y; }\n"
+    "float metafork_from_half(ushort h) {\n"
+    "  const uint sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;\n"
+    "  if (rest >= 0x7c00u) return as_float(sign | 0x7f800000u | rest << 13);\n"
+    "  if (rest >= 0x400u) return as_float(sign | ((rest << 13) + 0x38000000u));\n"
+    "  return as_float(sign | as_uint((float)rest * 5.9604644775390625e-8f));\n"
+    "}\n"
+    "ushort metafork_to_half(float value) {\n"
+    "  const uint bits = as_uint(value), sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;\n"
+    "  if (rest > 0x7f800000u) return 0x7fff;\n"
+    "  if (rest >= 0x477ff000u) return (ushort)(sign | 0x7c00u);\n"
+    "  if (rest < 0x38800000u) return (ushort)(sign | (as_uint(as_float(rest) + 0.5f) - 0x3f000000u));\n"
+    "  return (ushort)(sign | ((rest + 0xfffu + (rest >> 13 & 1u) - 0x38000000u) >> 13));\n"
+    "}\n"
+    "float metafork_from_bfloat16(ushort h) { return as_float((uint)h << 16); }\n"
+    "ushort metafork_to_bfloat16(float value) {\n"
+    "  const uint bits = as_uint(value);\n"
+    "  return (bits & 0x7fffffffu) > 0x7f800000u ? 0x7fff : (ushort)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);\n"
+    "}\n"
     "int metafork_abs(int x) { return x < 0 ? -x : x; }\n"
     "long metafork_labs(long x) { return x < 0 ? -x : x; }\n"
     "#define METAFORK_THREAD(axis) ((uint)get_local_id(axis))\n"
@@ -998,7 +1016,8 @@ static inline int metafork_kernel_attributes(const void *kernel, metafork_attrib
     return error;
 }
 
-static inline int metafork_check_shape(metafork_shape *shape, const void *const *functions);
+
+METAFORK_RUNTIME int metafork_check_shape(metafork_shape *shape, const void *const *functions);
 
 /* Check a shape of one of two kernels on the device of a queue. */
 static inline int metafork_opencl_check(metafork_opencl_kernel *kernels, metafork_shape *shape, void *queue) {

@@ -50,7 +50,7 @@ class Nvrtc:
         return b"", made.encode() + b"\0"
 
     def _by_llvm(self, name, values, text, header):
-        assert f"METAFORK_KERNEL({name}, (" in text
+        assert f"METAFORK_KERNEL(__global__ void, {name}, (" in text
         assert "#define METAFORK_KERNEL(" in header
         kernel = valued(self.kernels[name], values)
         large = replace(kernel, name=f"{name}_large")

@@ -15,9 +15,9 @@ from metafork.algebra.prover import Verdict
 from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.verification.translation.translation import validate
-from metafork.ir.kernel import Space
+from metafork.ir.kernel import SHUFFLE, Space
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Element, IntConst, While, binary, parts_of
+from metafork.ir.program import Call, Element, IntConst, While, binary, parts_of
 from metafork.lowering.lowering import typed_kernel
 from tests.sampling import sampled
 
@@ -294,3 +294,22 @@ def test_vectors_of_shared_memory_begin_at_their_size():
     found = validate(source, programs[0], moved, shapes=0)
     assert found.verdict is Verdict.NO
     assert "no aligned vector" in found.detail
+
+
+SUMMED = """
+void total(int n, int B, const float x[n], float sum[1])
+{
+  meta_schedule meta_block(B) { meta_reduction(+: sum) meta_for (int i = 0; i < n; i++) sum[0] += x[i]; }
+}
+"""
+
+
+def test_threads_of_a_warp_see_what_was_handed_in_when_they_met():
+    """The 256 threads of the second program hand on their sums by shuffles, one behind the other."""
+    _, second = optimize(Source("test.mf", SUMMED), strategies=(), reassociate=True).schedules
+    program = second.leaves[0].own.version.program
+    kernel = typed_kernel(program, Analyses())
+    assert any(isinstance(part, Call) and part.name == SHUFFLE for part in parts_of(kernel.body))
+    found = validate(second.program, program, kernel, shapes=0, points=1)
+    assert found.verdict is not Verdict.NO
+    assert found.kernel_points

@@ -83,3 +83,13 @@ def test_a_nest_of_threads_among_several_keeps_its_number_of_loops():
     (one,) = refused.value.diagnostics
     assert "the loop over `v` touch the same element" in one.reason
     assert one.way_out == "make the update atomic: `meta_atomic x[i] += t[v];`"
+
+
+def test_a_sum_of_floating_point_numbers_is_made_atomic_with_an_option():
+    text = """void f(int n, int m, int B, const int c[n], const float v[n], float x[m]) { meta_schedule meta_block(B) {
+    meta_for (int i = 0; i < n; i++) x[c[i]] += v[i]; } }"""
+    (one,) = check_races(parse(Source("f.mf", text)))
+    way = "make the update atomic, and allow any order of additions (`--reassociate`): `meta_atomic x[c[i]] += v[i];`"
+    assert one.way_out.startswith(f"if they may, {way}")
+    allowed = text.replace("x[c[i]] +=", "meta_atomic x[c[i]] +=")
+    assert check_races(parse(Source("f.mf", allowed), reassociate=True)) == ()

@@ -112,7 +112,7 @@ def test_random_constants_have_the_compilers_values(tmp_path):
 
 def test_constants_of_headers_have_the_compilers_types_and_values(tmp_path):
     built = {name: named_constant(name, NOWHERE) for name in CONSTANTS}
-    types = ", ".join(f"{type_.spelling}: {number}" for number, type_ in enumerate(ScalarType))
+    types = ", ".join(f"{type_.spelling}: {number}" for number, type_ in enumerate(ScalarType) if not type_.small)
     rows = [
         f'  printf("%d %a %lld\\n", _Generic({name}, {types}), (double)({name}), '
         f"(long long)(_Generic({name}, float: 0, double: 0, default: {name})));"

@@ -5,7 +5,7 @@ import pytest
 from tests.metafork.frontend.marked import diagnostics_of
 
 TEXT = """
-struct unknown { half v; };
+struct unknown { half2 v; };
 struct s { float x; MEMBER };
 void f(int n, struct s a[n]) {
   meta_schedule { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 1; j++) a[i].x = j; }
