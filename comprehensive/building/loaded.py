@@ -243,7 +243,9 @@ class LoadedFunction:
         for name in (*self._positional(given)[:given], *named):
             place = self._names.index(name)
             one, value = self._parameters[place], arguments[place]
-            if one.type is None:
+            if value is None:
+                checks.append((place, type(None), None, None))
+            elif one.type is None:
                 # An empty array has no address: no shape is this one.
                 checks.append((place, ndarray, value.dtype, value.shape if value.size else None))
             elif one.type.floating:
