@@ -13,13 +13,8 @@ from collections.abc import Sequence
 from metafork.ir.mapping import Mapping
 from metafork.ir.program import Derived, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, names_of, variables
-from metafork.printing.expressions import (
-    array_declaration,
-    expression,
-    statements,
-    table_rows,
-    thread_loop,
-)
+from metafork.printing.expressions import expression, table_rows
+from metafork.printing.statements import array_declaration, statements, thread_loop
 
 STEP = 2
 """Columns of one level of indentation."""
