@@ -95,7 +95,6 @@ def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Calla
     arrays: dict[str, ir.Array] = {array.name: array for array in program.arrays}
     own = [stmt.array for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.BlockArray | ir.PrivateArray)]
     arrays |= {array.name: array for array in (*own, *(table.array for table in program.tables))}
-    tables = {name: array.table for name, array in arrays.items()}
     from_memory = _from_memory(program)
     uniform = frozenset([*(one.name for one in program.parameters), *(one.name for one in program.derived)])
 
@@ -105,14 +104,14 @@ def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Calla
         indices: list[ir.Expr] = []
         for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
             inner = map_expression(index, checked)
-            if tables[expr.array] or (extent == ir.ENDLESS and expr.array not in lent):
+            if arrays[expr.array].table or (extent == ir.ENDLESS and expr.array not in lent):
                 indices.append(inner)
                 continue
             before, extent = (LENT_BEFORE, ir.IntConst(LENT)) if extent == ir.ENDLESS else (0, extent)
             site = sites.added(expr, index, extent, uniform, from_memory)
             inside = ir.Call(_CHECK, (inner, ir.IntConst(-before), extent, site), ScalarType.LONG_LONG)
             indices.append(inside)
-        return replace(expr, array=tables[expr.array] or expr.array, indices=tuple(indices))
+        return replace(expr, indices=tuple(indices))
 
     return checked
 

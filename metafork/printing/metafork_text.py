@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from metafork.ir.mapping import Mapping
-from metafork.ir.program import Derived, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
-from metafork.ir.rewriting import fresh_name, names_of, variables
+from metafork.ir.program import Derived, Element, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
+from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
 from metafork.printing.expressions import expression, table_rows
 from metafork.printing.statements import array_declaration, statements, thread_loop
 
@@ -54,7 +56,17 @@ def serial_text(program: Program, body: Sequence[Stmt]) -> str:
 
     There, arrays of structures are declared anew, as the rows of scalars that they are to the program, and so are
     scalars that are arrays of one element to it, and arrays of small floating-point numbers, which are their bits.
+    Rows of tables have the names of the tables.
     """
+    tables = {array.name: array.table for array in program.arrays if array.table}
+
+    def by_table(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Element) or expr.array not in tables:
+            return None
+        indices = tuple(map_expression(index, by_table) for index in expr.indices)
+        return replace(expr, array=tables[expr.array], indices=indices)
+
+    body = map_body(tuple(body), by_table) if tables else body
     taken = set(names_of(program))
     places: list[str] = []
     rows: list[str] = []

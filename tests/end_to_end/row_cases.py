@@ -181,6 +181,15 @@ ROWS = {
         + loop("y[i] = t.x[i] * 2;", "int i = 0; i < t.n; i++")
         + " }\nvoid NAME(int n, int m, int B, float *x, float *y) { two_NAME t = {n, x}; with_NAME(t, B, y); }"
     ),
+    "a schedule in a macro": packed(
+        "EACH_NAME(i, n, y[i] = t[i][0] + t[n - 1][m - 1])",
+        before="#define EACH_NAME(i, n, body) meta_schedule meta_block(4) { meta_for (int i = 0; i < (n); i++)"
+        " { body; } }",
+    ),
+    "a sum in a stated order": packed(
+        "float sum = 0; meta_schedule meta_block(1) { meta_reduction(+: sum) meta_for (int i = 0; i < n; i++)"
+        " for (int k = 0; k < m; k++) sum += t[i][k]; } y[0] = sum;"
+    ),
     "what a pragma says of a row": rows(
         "\n#pragma metafork extents(t[1][n])\n" + loop("y[i] = t[0][i] + t[1][(int)t[0][i] % n];")
     ),

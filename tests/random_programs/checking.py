@@ -9,6 +9,7 @@ from tests.random_programs.elements import ElementGenerator
 from tests.random_programs.everyday import EverydayGenerator
 from tests.random_programs.generator import Generator, MixedGenerator, StructureGenerator, file_text
 from tests.random_programs.pointers import PointerGenerator
+from tests.random_programs.row_tables import TableGenerator
 from tests.random_programs.small_floats import SmallFloatGenerator
 from tests.random_programs.strips import StripGenerator
 
@@ -24,6 +25,7 @@ KINDS: dict[str, type[Generator]] = {
     "constructs": ConstructGenerator,
     "sums": SumGenerator,
     "pointers": PointerGenerator,
+    "tables": TableGenerator,
     "strips": StripGenerator,
     "elements": ElementGenerator,
     "everyday": EverydayGenerator,

@@ -122,6 +122,14 @@ def test_random_programs_in_forms_of_c(first):
     assert_leaves_ran(found.rows)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(110000, 110008, 2))
+def test_random_programs_with_tables_of_rows(first):
+    found = check(list(range(first, first + 2)), kind="tables")
+    assert [failure.text() for failure in found.failures] == []
+    assert_leaves_ran(found.rows)
+
+
 @pytest.mark.parametrize("seed", REGRESSIONS, ids=str)
 @pytest.mark.slow
 def test_programs_that_once_failed(seed):

@@ -55,7 +55,7 @@ def walk_text(signature: Signature, prefix: str) -> WalkText:
         lines += [f"metafork_touch((const void *){one.name}, 0, {byte_size(one)}, 1);" for one in read]
     for name in walk.least:
         lines.append(f"long {walk.least[name]} = {MOST}, {walk.most[name]} = {LEAST};")
-    views = tuple(one for one in walk.program.arrays if (one.whole or one.name) in walk.read)
+    views = tuple(one for one in walk.program.arrays if one.table or (one.whole or one.name) in walk.read)
     lines.append(serial_text(replace(walk.program, arrays=views), walk.program.body))
     for number, name in enumerate(arrays):
         if name in walk.least:

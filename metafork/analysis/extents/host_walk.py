@@ -33,7 +33,7 @@ from msgspec.structs import replace
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
+from metafork.ir.rewriting import fresh_name, names_of, variables
 
 Body = tuple[ir.Stmt, ...]
 
@@ -42,7 +42,7 @@ class HostWalk(Struct, frozen=True):
     """A ``program`` that finds the ``least`` and the greatest (``most``) first index of arrays, by their names.
 
     These are variables of type ``long``.  Elements of packed rows are handed to ``metafork_row`` with one of
-    ``tables``, and read by the names of the host's.  The host reads the arrays ``read``, rows where a name is empty;
+    ``tables``.  The host reads the arrays ``read``, rows where a name is empty;
     ``loops`` are the variables of the loops that it goes through.
     """
 
@@ -93,15 +93,8 @@ def _walk_of(program: ir.Program, views: Mapping[str, str]) -> HostWalk | None:
     loops = [one.var for one, loop in zip(program.grid, grid, strict=True) if one == loop]
     if not body or not read.isdisjoint(_changing(program)):
         return None
-    named = {one.name: one.table for one in program.arrays if one.table}
-
-    def by_table(expr: ir.Expr) -> ir.Expr | None:
-        if not isinstance(expr, ir.Element) or expr.array not in named:
-            return None
-        return replace(expr, array=named[expr.array], indices=tuple(map_expression(i, by_table) for i in expr.indices))
-
-    walked = replace(walked, body=map_body(body, by_table))
-    known = sorted({"" if name in named else name for name in read})
+    tabled = {one.name for one in program.arrays if one.table}
+    known = sorted({"" if name in tabled else name for name in read})
     return HostWalk(walked, least, most, tables, tuple(known), (*loops, *_loops(body)))
 
 

@@ -151,7 +151,8 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         plain = not type_.qualifiers & {"volatile", "_Atomic"}
         variable.pointed, variable.rows = scalar if plain else None, rows
     if type_.pointers + len(type_.extents) == 2 and type_.pointers and not type_.rows and not type_.function:
-        variable.row = None if type_.qualifiers & {"volatile", "_Atomic"} else scalar
+        small = scalar is not None and scalar.small
+        variable.row = None if small or type_.qualifiers & {"volatile", "_Atomic"} else scalar
         variable.row_count = first
     if type_.function:
         variable.fault, variable.message = "MF0206", f"`{name}` is a function"
