@@ -22,6 +22,11 @@ def test_each_folder_of_code_has_tests_in_a_folder_of_the_same_path():
     assert bare == set()
 
 
+def test_no_module_has_over_500_lines():
+    long = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules(*CODE)}
+    assert {path.name: count for path, count in long.items() if count > 500} == {}
+
+
 def test_nothing_is_imported_by_a_name_that_users_may_have(tmp_path):
     """A wheel owns the name ``metafork`` alone, and what lies beside a script may be called as our folders are."""
     own = re.compile(r"^\s*(?:from|import) (?:strategies|evaluators|comprehensive)\b", re.MULTILINE)

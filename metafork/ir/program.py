@@ -19,115 +19,73 @@ code only, ``Barrier`` only in a kernel (``metafork.ir.kernel``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
-from operator import attrgetter
 from typing import Any, ClassVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint
-from metafork.ir.arithmetic.types import ScalarType, common_type, promoted
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.expr import (
+    COMPARISONS as COMPARISONS,
+)
+from metafork.ir.expr import (
+    INT as INT,
+)
+from metafork.ir.expr import (
+    LOGICAL as LOGICAL,
+)
+from metafork.ir.expr import (
+    Binary as Binary,
+)
+from metafork.ir.expr import (
+    Call as Call,
+)
+from metafork.ir.expr import (
+    Cast as Cast,
+)
+from metafork.ir.expr import (
+    Conditional as Conditional,
+)
+from metafork.ir.expr import (
+    Element as Element,
+)
+from metafork.ir.expr import (
+    Expr as Expr,
+)
+from metafork.ir.expr import (
+    FloatConst as FloatConst,
+)
+from metafork.ir.expr import (
+    IntConst as IntConst,
+)
+from metafork.ir.expr import (
+    Part as Part,
+)
+from metafork.ir.expr import (
+    Unary as Unary,
+)
+from metafork.ir.expr import (
+    Var as Var,
+)
+from metafork.ir.expr import (
+    binary as binary,
+)
+from metafork.ir.expr import (
+    subexpressions as subexpressions,
+)
+from metafork.ir.expr import (
+    unary as unary,
+)
+from metafork.ir.expr import (
+    walk_expression as walk_expression,
+)
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.mapping import UNMAPPED, Mapping
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.node import Node
-
-INT = ScalarType.INT
-
-
-class IntConst(Node, frozen=True):
-    """An integer constant."""
-
-    value: int
-    type: ScalarType = INT
-    span: Span = NOWHERE
-
-
-class FloatConst(Node, frozen=True):
-    """A floating constant, as the source spells it (``0.25f``)."""
-
-    text: str
-    type: ScalarType
-    span: Span = NOWHERE
-
-
-class Var(Node, frozen=True):
-    """A scalar variable: a parameter, a derived scalar, a value argument, a loop variable or a local."""
-
-    name: str
-    type: ScalarType = INT
-    span: Span = NOWHERE
-
-
-class Unary(Node, frozen=True):
-    """``op operand`` with ``op`` one of ``+ - ! ~``."""
-
-    op: str
-    operand: Expr
-    type: ScalarType
-    span: Span = NOWHERE
-
-
-class Binary(Node, frozen=True):
-    """``left op right``; ``op`` is one of ``* / % + - << >> < > <= >= == != & ^ | && ||``."""
-
-    op: str
-    left: Expr
-    right: Expr
-    type: ScalarType
-    span: Span = NOWHERE
-
-
-class Conditional(Node, frozen=True):
-    """``condition ? then : otherwise``."""
-
-    condition: Expr
-    then: Expr
-    otherwise: Expr
-    type: ScalarType
-    span: Span = NOWHERE
-
-
-class Cast(Node, frozen=True):
-    """``(type) operand``."""
-
-    type: ScalarType
-    operand: Expr
-    span: Span = NOWHERE
-
-
-class Call(Node, frozen=True):
-    """A call of a ``math.h`` function that CUDA has (``sqrtf(x)``)."""
-
-    name: str
-    arguments: tuple[Expr, ...]
-    type: ScalarType
-    span: Span = NOWHERE
-
-
-class Element(Node, frozen=True):
-    """``array[i][j]``: a read where an expression stands, a write where it is the target of an ``Assign``."""
-
-    array: str
-    indices: tuple[Expr, ...]
-    type: ScalarType
-    span: Span = NOWHERE
-    part: Part | None = None
-
-
-class Part(Struct, frozen=True):
-    """In a kernel: an element is number ``place`` of ``lanes`` neighbours that one access may move together.
-
-    The first of them lies at a multiple of their size in bytes, and all of them lie in the array.
-    """
-
-    lanes: int
-    place: int
-
-
-Expr = IntConst | FloatConst | Var | Unary | Binary | Conditional | Cast | Call | Element
 
 
 class Declare(Node, frozen=True):
@@ -399,63 +357,6 @@ class Version(Struct, frozen=True):
 
     program: Program
     ir_strategies: tuple[IrStrategy, ...] = ()
-
-
-COMPARISONS = frozenset({"<", ">", "<=", ">=", "==", "!="})
-LOGICAL = frozenset({"&&", "||"})
-
-
-def binary(op: str, left: Expr, right: Expr, span: Span = NOWHERE) -> Binary:
-    """Make ``left op right`` with the type that C gives it."""
-    if op in COMPARISONS or op in LOGICAL:
-        type_ = INT
-    elif op in ("<<", ">>"):
-        type_ = promoted(left.type)
-    else:
-        type_ = common_type(left.type, right.type)
-    return Binary(op, left, right, type_, span)
-
-
-def unary(op: str, operand: Expr, span: Span = NOWHERE) -> Unary:
-    """Make ``op operand`` with the type that C gives it."""
-    return Unary(op, operand, INT if op == "!" else promoted(operand.type), span)
-
-
-def subexpressions(expr: Expr) -> tuple[Expr, ...]:
-    """Return the direct operands of an expression, left to right."""
-    return _OPERANDS[type(expr)](expr)
-
-
-_OPERANDS: dict[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
-    IntConst: lambda _: (),
-    FloatConst: lambda _: (),
-    Var: lambda _: (),
-    Unary: lambda expr: (expr.operand,),
-    Cast: lambda expr: (expr.operand,),
-    Binary: attrgetter("left", "right"),
-    Conditional: attrgetter("condition", "then", "otherwise"),
-    Call: attrgetter("arguments"),
-    Element: attrgetter("indices"),
-}
-"""By kind of expression: every pass asks for operands, thousands of times in a large kernel."""
-_LEAVES = frozenset({IntConst, FloatConst, Var})
-
-
-def walk_expression(expr: Expr) -> list[Expr]:
-    """Return an expression and everything below it, parents first."""
-    found: list[Expr] = []
-    pending: list[Expr] = []
-    while True:
-        found.append(expr)
-        if isinstance(expr, Binary):  # most are
-            pending.append(expr.right)
-            expr = expr.left
-            continue
-        if type(expr) not in _LEAVES:
-            pending += _OPERANDS[type(expr)](expr)[::-1]
-        if not pending:
-            return found
-        expr = pending.pop()
 
 
 def walk_statements(body: tuple[Stmt, ...]) -> list[Stmt]:

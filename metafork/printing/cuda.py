@@ -22,9 +22,10 @@ from metafork.ir.kernel import Argument, Kernel, Memory, Space
 from metafork.ir.program import Declare, Expr, IntConst, Var, parts_of, walk_expression, walk_statements
 from metafork.ir.rewriting import variables
 from metafork.ir.unread import unread
-from metafork.printing.expressions import Spelling, expression, statements, table_rows
+from metafork.printing.expressions import Spelling, expression, table_rows
 from metafork.printing.input_lines import END
 from metafork.printing.launches import for_both
+from metafork.printing.statements import statements
 from metafork.printing.steps import steps
 
 # Keywords and alternative tokens of C and C++.

@@ -15,13 +15,8 @@ from msgspec.structs import replace
 from metafork.ir.mapping import Mapping
 from metafork.ir.program import Derived, Element, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
-from metafork.printing.expressions import (
-    array_declaration,
-    expression,
-    statements,
-    table_rows,
-    thread_loop,
-)
+from metafork.printing.expressions import expression, table_rows
+from metafork.printing.statements import array_declaration, statements, thread_loop
 
 STEP = 2
 """Columns of one level of indentation."""

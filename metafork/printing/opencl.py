@@ -26,9 +26,10 @@ from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.kernel import ALIGNED, SHUFFLE, Kernel, Memory, Space, without_warps
 from metafork.ir.rewriting import map_body, map_expression
 from metafork.printing.cuda import identifiers, known_threads, table_name
-from metafork.printing.expressions import Spelling, expression, statements, table_rows
+from metafork.printing.expressions import Spelling, expression, table_rows
 from metafork.printing.launches import for_both
 from metafork.printing.opencl_names import renamed
+from metafork.printing.statements import statements
 
 BOOL, FLOAT, DOUBLE = ScalarType.BOOL, ScalarType.FLOAT, ScalarType.DOUBLE
 

@@ -24,7 +24,7 @@ from metafork.ir.program import (
     walk_expression,
     walk_statements,
 )
-from metafork.printing.expressions import statements
+from metafork.printing.statements import statements
 
 
 def text(body, before="", inside="", within=""):

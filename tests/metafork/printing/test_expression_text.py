@@ -25,7 +25,8 @@ from metafork.ir.program import (
     binary,
     unary,
 )
-from metafork.printing.expressions import PLAIN_C, Spelling, expression, integer_constant, statements
+from metafork.printing.expressions import PLAIN_C, Spelling, expression, integer_constant
+from metafork.printing.statements import statements
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 A, B, C = Var("a"), Var("b"), Var("c")

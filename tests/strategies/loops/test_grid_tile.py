@@ -1,6 +1,6 @@
 import pytest
 
-from metafork.printing.expressions import statements
+from metafork.printing.statements import statements
 from metafork.strategies.loops.grid_tile import without_zeros
 from tests.metafork.interpreter import program
 from tests.metafork.random_code import nest

@@ -6,7 +6,8 @@ from msgspec.structs import replace
 from metafork.analysis.facts import program_facts
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Declare, Var
-from metafork.printing.expressions import expression, statements
+from metafork.printing.expressions import expression
+from metafork.printing.statements import statements
 from metafork.strategies.loops.rolling import definition_of, rolled_bodies, shift_between
 from tests.metafork.interpreter import program, results
 

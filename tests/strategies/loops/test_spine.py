@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import For
-from metafork.printing.expressions import statements
+from metafork.printing.statements import statements
 from metafork.strategies.loops.spine import spine_of
 from tests.metafork.programs import program
 

@@ -12,8 +12,9 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
-from metafork.printing.expressions import expression, statements
+from metafork.printing.expressions import expression
 from metafork.printing.metafork_text import metafork_text
+from metafork.printing.statements import statements
 from tests.metafork.interpreter import Interpreter, UndefinedBehaviourError, program, results
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 from tests.metafork.random_code import BODIES, nest
