@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -106,8 +107,18 @@ class ScheduleDocument:
         return without_rounding(constraint, {symbol.name: symbol for symbol in self.derived})
 
     def said(self, constraint: Constraint) -> str:
-        """Print a constraint for people; ``text`` has the exact form."""
-        return self.text(self.plain(constraint))
+        """Print a constraint for people, a bound behind what it bounds; ``text`` has the exact form."""
+        plain = self.plain(constraint)
+        if plain.left.is_constant and plain.relation in _TURNED:
+            return self._defined(f"{plain.right.text(self.order)} {_TURNED[plain.relation]} {plain.left.text()}")
+        return self._defined(self.text(plain))
+
+    def _defined(self, text: str) -> str:
+        """Return a text with what ceilings, maxima and minima are in the place of their names."""
+        for one in reversed(self.derived):
+            if one.kind != "floor":
+                text = re.sub(rf"\b{one.name}\b", lambda _, said=one: said.definition(self.order), text)  # type: ignore[misc]
+        return text
 
     def said_together(self, system: System) -> str:
         """Print constraints that hold together for people: ``1 <= x <= 5 and y < z``."""
@@ -117,16 +128,25 @@ class ScheduleDocument:
             first = waiting.pop(0)
             above = (one for one in waiting if one.left == first.right and "==" not in (one.relation, first.relation))
             following = next(above, None)
-            text = self.text(first)
-            if following is not None:
+            if following is None:
+                parts.append(self.said(first))
+            else:
                 waiting.remove(following)
-                text += f" {following.relation} {following.right.text(self.order)}"
-            parts.append(text)
+                parts.append(
+                    self._defined(f"{self.text(first)} {following.relation} {following.right.text(self.order)}")
+                )
         return " and ".join(parts)
 
     def value_text(self, value: CounterValue) -> str:
         """Print the value of a counter."""
         return value_text(value, self.order)
+
+    def said_value(self, value: CounterValue) -> str:
+        """Print the value of a counter for people."""
+        return self._defined(self.value_text(value))
+
+
+_TURNED = {"<=": ">=", "<": ">"}
 
 
 class TreeDocument(Struct, frozen=True):

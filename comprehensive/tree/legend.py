@@ -36,5 +36,5 @@ def legend(schedule: ScheduleDocument) -> list[str]:
         for counter in schedule.counters
         if counter.target is not None and counter.limit in shown
     ]
-    defined = [one for one in schedule.derived if one.name in shown]
+    defined = [one for one in schedule.derived if one.name in shown and one.kind == "floor"]
     return [*lines, *(f"{one.name} = {one.definition(schedule.order)}" for one in defined)]

@@ -35,7 +35,7 @@ def outline(schedule: ScheduleDocument) -> list[str]:
 def wrapped(text: str, indent: str = "", more: str = "") -> list[str]:
     """Return a text in lines that fit; those after the first begin with ``more``."""
     lines = textwrap.wrap(
-        re.sub(r" (<=|<|=|\+|-) ", "\u00a0\\1\u00a0", text),  # formulas stay in one line
+        re.sub(r" (<=|>=|<|>|=|\+|-) ", "\u00a0\\1\u00a0", text),  # formulas stay in one line
         max(WIDTH, len(more) + 40),
         initial_indent=indent,
         subsequent_indent=more,

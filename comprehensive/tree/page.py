@@ -233,7 +233,7 @@ def _variant(
         "counters": [
             {
                 "name": name,
-                "text": schedule.value_text(value),
+                "text": schedule.said_value(value),
                 "numerator": _polynomial(value.numerator),
                 "denominator": _polynomial(value.denominator),
             }

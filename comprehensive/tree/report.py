@@ -173,7 +173,7 @@ def _variant(
     for name, value in variant.counters.items():
         unit = units.get(name)
         sampled = f" (sampled: {value.sampled})" if value.sampled else ""
-        lines.append(f"  - {name}: `{schedule.value_text(value)}`{f' {unit}' if unit else ''}{sampled}")
+        lines.append(f"  - {name}: `{schedule.said_value(value)}`{f' {unit}' if unit else ''}{sampled}")
     return [*lines, *([f"  - {compiled[variant.kernel]}"] if variant.kernel in compiled else [])]
 
 

@@ -178,7 +178,7 @@ def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         lines.append(f"  variant {variant.number}, {variant.kernel}{title}")
         for name, number in selection.estimates.items():
             value = variant.counters[name]
-            text = schedule.value_text(value)
+            text = schedule.said_value(value)
             sampled = f" (sampled: {value.sampled})" if value.sampled else ""
             lines.append(f"    {name} = {text}{'' if text == str(number) else f' = {number}'}{sampled}")
         for passed, missed in selection.passed_over:
