@@ -179,9 +179,19 @@ BUGS = [
     Bug("a walk of blocks that skips one", INNER, substituted(r"gridDim\.x\)", "gridDim.x + 1)")),
     Bug("a written window not loaded", PLANE, substituted(r"\n *shared_b\[[^;]*\] = [^;]*;", "")),
     Bug("quotient and remainder swapped", INNER, substituted(r"ik / s([^%]*)ik % s", r"ik % s\1ik / s"), 2),
-    Bug("half the shared memory", STENCIL, substituted(r"(metafork_s->shared_bytes = )(.*?;)", r"\1 1 / 2 * \2", 1), 0),
+    Bug(
+        "no shared memory",
+        STENCIL,
+        substituted(r"(_extents\[\] =\s*\{(?:\{[^}]*\},\s*){6})\{[^}]*\}", r"\1{NULL, 0}", 1),
+        0,
+    ),
     Bug("< for <= in C", STENCIL, substituted(r"METAFORK_AT_MOST(.{,60}2\*s\*B \+ 2 <= Z)", r"METAFORK_LESS\1", 1), 0),
-    Bug("kernel arguments swapped", STENCIL, substituted(r"(leaf1\)\()(\w+), (\w+)", r"\1\3, \2"), 0),
+    Bug(
+        "kernel arguments swapped",
+        STENCIL,
+        substituted(r"(_arguments\[\] =\s*\{)(\{[^}]*\}), (\{[^}]*\})", r"\1\3, \2", 1),
+        0,
+    ),
 ]
 """``leaf`` is 0 where the edit is one of the launch or of ``select``, not of a kernel."""
 
