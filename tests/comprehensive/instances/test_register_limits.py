@@ -116,8 +116,8 @@ def test_a_block_shape_that_the_leaf_has_not_gets_a_symbol():
 
 def test_report_and_json_have_them(placed, free):
     report = placed.to_report()
-    assert "for s = 4, B = 4, where `35 <= R` and `1120 <= RB`\n" in report
-    assert "for s = 4, where `61 <= R` and `1952*warps <= RB`\n" in free.to_report()
+    assert "for s = 4, B = 4, where `R >= 35` and `RB >= 1120`\n" in report
+    assert "for s = 4, where `R >= 61` and `1952*ceil(B/32) <= RB`\n" in free.to_report()
     for result in (placed, free):
         document = json.loads(result.to_json())
         jsonschema.validate(document, json.loads(SCHEMA.read_text()))
