@@ -63,6 +63,7 @@ papers: $(VENV)/.installed-test
 	$(BIN)/python bench/executed.py --suites --write
 	$(BIN)/python bench/shuffle.py --write
 	$(BIN)/python bench/swizzle.py --write
+	$(BIN)/python bench/moves.py --write
 	$(BIN)/python bench/swizzle.py --transposes 12
 
 # Random programs, verified without end, others each time; failures are kept under build/fuzz.  `make fuzz BATCH=20000`

@@ -9,6 +9,7 @@ import ctypes
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,7 @@ def measured(driver, case):
         function = driver.function(text, case.entry or case.name)
         arrays = [driver.array(host) for host in hosts]
         values, grid = [*scalars, *arrays], case.grid(shape, BLOCK)
-        milliseconds[name] = 1000 * driver.seconds(lambda: driver.launch(function, grid, BLOCK, values))  # noqa: B023
+        milliseconds[name] = 1000 * driver.seconds(partial(driver.launch, function, grid, BLOCK, values))
         results[name] = [driver.fetched(array, host).tobytes() for array, host in zip(arrays, hosts, strict=True)]
         for array in arrays:
             driver.call("cuMemFree_v2", array)

@@ -95,10 +95,8 @@ def _inputs(signature: Signature) -> list[str]:
     return [*signature.integers(), *signature.value_declarations(), *signature.pointer_declarations()]
 
 
-_CALL = (
-    "const void *metafork_inputs, bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, "
-    "void *const *metafork_d"
-)
+_GO = "bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d"
+_CALL = f"const void *metafork_inputs, {_GO}"
 """What functions take that check one kernel or launch it."""
 
 
@@ -204,7 +202,7 @@ def inputs_type(signature: Signature) -> list[str]:
 
 def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     """Return the attempt at any leaf."""
-    call = _CALL.replace("bool metafork_go", "int metafork_leaf, bool metafork_go")
+    call = f"const void *metafork_inputs, int metafork_leaf, {_GO}"
     arguments = "metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d"
     return [
         f"static int {signature.name}_attempt({call})",

@@ -117,7 +117,7 @@ class ScheduleDocument:
         """Return a text with what ceilings, maxima and minima are in the place of their names."""
         for one in reversed(self.derived):
             if one.kind != "floor":
-                text = re.sub(rf"\b{one.name}\b", lambda _, said=one: said.definition(self.order), text)  # type: ignore[misc]
+                text = re.sub(rf"\b{one.name}\b", one.definition(self.order), text)
         return text
 
     def said_together(self, system: System) -> str:

@@ -20,8 +20,8 @@ from metafork.frontend.pragmas.pointers import said_in_promises
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import FunctionText, declared_name, split_commas
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter

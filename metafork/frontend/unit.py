@@ -45,10 +45,11 @@ from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.values.promised_sizes import in_parameters
 from metafork.frontend.schedules.values.tables import ConstantMemory
 from metafork.frontend.signatures import Signatures, callers, parameter_array
-from metafork.frontend.text import nearly_right, syntax
+from metafork.frontend.text import syntax
 from metafork.frontend.text.definitions import FunctionText, definitions
 from metafork.frontend.text.other_languages.files import python_file
 from metafork.frontend.text.other_languages.types import foreign_function
+from metafork.frontend.text.parsing import nearly_right
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError
 from metafork.frontend.text.tokens import (

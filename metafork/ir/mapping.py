@@ -38,10 +38,10 @@ class Mapping(Struct, frozen=True):
     where it has just those.  ``layouts`` are the arrays whose tiles in shared memory are not laid out row by row;
     ``transposed`` are global ones whose structures warps move in the order of memory
     (``metafork.analysis.memory.structures``).  ``jammed`` is how many iterations of a thread's loop run together where
-    that is legal and shares loads (``metafork.lowering.jam``), and ``None`` where loops run as they stand.
+    that is legal and shares loads (``lowering.unrolling.jam``), and ``None`` where loops run as they stand.
     ``coarsened`` is the number of a thread loop, outermost first, and how many of its iterations, which are neighbours,
-    one thread runs (``metafork.lowering.coarsening``), ``crossed`` those of a second, where no columns are;
-    ``columns`` is how many neighbouring ones of the innermost thread loop (``metafork.lowering.columns``).  ``stages``
+    one thread runs (``lowering.unrolling.coarsening``), ``crossed`` those of a second, where no columns are;
+    ``columns`` is how many neighbouring ones of the innermost thread loop (``lowering.unrolling.columns``).  ``stages``
     is how many buffers those windows have whose copies may run ahead of a block-level loop
     (``metafork.analysis.memory.stages``): 1, or 2 in turn.
     """

@@ -30,8 +30,6 @@ from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
 from metafork.ir.rewriting import names_in, private_arrays, without_unread
 from metafork.ir.visitor import Body, Rewriter
-from metafork.lowering.coarsening import coarsened
-from metafork.lowering.columns import Around, Several, in_columns
 from metafork.lowering.copies.copy import (
     INT,
     Site,
@@ -39,12 +37,14 @@ from metafork.lowering.copies.copy import (
     builtin,
 )
 from metafork.lowering.copies.window_copies import load, store
-from metafork.lowering.jam import jam_of, jammed
 from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
-from metafork.lowering.shared_vectors import with_wide_reads
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.unrolling.coarsening import coarsened
+from metafork.lowering.unrolling.columns import Around, Several, in_columns
+from metafork.lowering.unrolling.jam import jam_of, jammed
+from metafork.lowering.unrolling.shared_vectors import with_wide_reads
 from metafork.lowering.warp_steps import Block, with_warp_steps
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it

@@ -42,11 +42,11 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import SHUFFLE, WARPS
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, map_body, without_unread
-from metafork.lowering.coarsening import every
 from metafork.lowering.copies.copy import product_of
-from metafork.lowering.jam import copied
-from metafork.lowering.shared_loads import exact_polynomial
-from metafork.lowering.vectors import divides
+from metafork.lowering.unrolling.coarsening import every
+from metafork.lowering.unrolling.jam import copied
+from metafork.lowering.unrolling.shared_loads import exact_polynomial
+from metafork.lowering.unrolling.vectors import divides
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

@@ -11,13 +11,13 @@
 Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
 (``metafork.transform.grow``).
 
-Legal always, by what ``meta_for`` promises; ``metafork.lowering.columns`` and ``metafork.lowering.coarsening`` say how
-it is done.  Shapes are tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
+Legal always, by what ``meta_for`` promises; ``lowering.unrolling`` does it (``columns``, ``coarsening``).  Shapes are
+tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
 
 - *rows of columns*, columns being neighbours in x: where these share loads (a row's factor, an element of a vector, the
   columns of a stencil) and their own elements lie side by side, so that those of a thread are one access of 16 bytes.
   A warp then has no more requests than with one result per thread, and asks for no more sectors
-  (``metafork.lowering.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
+  (``lowering.unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
   a multiple instead, if that computes the same (``strategies.loops.aligned_start``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``strategies.threads.sectors``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
@@ -52,8 +52,8 @@ from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
-from metafork.lowering.coarsening import can_run_together
 from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.lowering.unrolling.coarsening import can_run_together
 from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles

@@ -3,7 +3,7 @@
 Elements that several results of a thread read count once.  Of a row of an array, elements that lie side by side from an
 even place on are one access of two; an access takes the sectors of 32 threads that lie ``columns`` elements apart,
 whatever its width, and one sector where all threads read the same element.  Loops of few constant trips are unrolled as
-``metafork.lowering.shared_loads`` does it; what a trip of another loop reads is no other trip's.
+``lowering.unrolling.shared_loads`` does it; what a trip of another loop reads is no other trip's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.program import Declare, For, If, Stmt
-from metafork.lowering.short_loops import is_unrolled, places_of
-from metafork.lowering.vectors import WARP, sectors_of_access
+from metafork.lowering.unrolling.short_loops import is_unrolled, places_of
+from metafork.lowering.unrolling.vectors import WARP, sectors_of_access
 
 ONE, ALL = Fraction(1), Fraction(WARP)
 

@@ -9,7 +9,7 @@
       c[p][w] = t;                               }
     }                                            ...
 
-``metafork.lowering.jam`` does it and says what is proved.  Loops in which loops inside load what does not depend on
+``lowering.unrolling.jam`` does it and says what is proved.  Loops in which loops inside load what does not depend on
 them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the program's mapping.
 It spends registers to save loads, and makes a variant of its leaf for where they are there.
 """

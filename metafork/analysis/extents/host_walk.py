@@ -33,7 +33,8 @@ from msgspec.structs import replace
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import fresh_name, names_of, variables
+from metafork.ir.names import fresh
+from metafork.ir.rewriting import names_of, variables
 
 Body = tuple[ir.Stmt, ...]
 
@@ -74,9 +75,9 @@ def _walk_of(program: ir.Program, views: Mapping[str, str]) -> HostWalk | None:
     taken = set(names_of(program))
     packed = {one.name for one in program.arrays if one.table and one.name in views}
     plain = [name for name in dict.fromkeys(views.values()) if name not in packed]
-    least, most = ({name: _name(f"metafork_{end}_{name}", taken) for name in plain} for end in ("least", "most"))
-    tables = {name: _name(f"metafork_table_{name}", taken) for name in sorted(packed)}
-    walk = _Walk(views, least, most, tables, _name("metafork_at", taken))
+    least, most = ({name: fresh(f"metafork_{end}_{name}", taken) for name in plain} for end in ("least", "most"))
+    tables = {name: fresh(f"metafork_table_{name}", taken) for name in sorted(packed)}
+    walk = _Walk(views, least, most, tables, fresh("metafork_at", taken))
     needed: set[str] = set()
     body: Body = ()
     names = {*least.values(), *most.values(), *tables.values()}
@@ -120,12 +121,6 @@ def _changing(program: ir.Program) -> set[str]:
             case _:
                 pass
     return found
-
-
-def _name(base: str, taken: set[str]) -> str:
-    name = fresh_name(base, taken)
-    taken.add(name)
-    return name
 
 
 def _names(body: Body) -> set[str]:

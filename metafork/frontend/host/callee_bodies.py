@@ -9,13 +9,13 @@ from metafork.frontend.host.callees import Callee
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Variable, declared
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import is_schedule_keyword
 from metafork.frontend.text.definitions import FunctionText, split_commas
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.parsing.structure import Structure
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, SilentReporter
-from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, handlers, hull
 
 _MOST_TOKENS = 5000

@@ -15,8 +15,8 @@ from metafork.frontend.host.variables import (
     without_size,
 )
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.definitions import definitions
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.structures import TypeNames, note_structure

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Variable
-from metafork.frontend.text.c_grammar import Grammar
 from metafork.frontend.text.cut_statements import Simple, cut_statement
 from metafork.frontend.text.definitions import FunctionText
+from metafork.frontend.text.parsing.c_grammar import Grammar
+from metafork.frontend.text.parsing.structure import Structure
 from metafork.frontend.text.preprocessing.headers import Headers
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed, definition_of
 from metafork.frontend.text.reporter import Reporter
-from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import (
     BracketError,
     LineMap,

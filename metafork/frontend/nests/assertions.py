@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterator
 from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span
 
-_SAYING = frozenset({"assert", "__builtin_assume"})
+ASSERTING = frozenset({"assert", "__builtin_assume"})
+"""Calls that say what holds."""
 
 
 def facts_in(schedule: syntax.ScheduleStatement, own: Collection[str]) -> tuple[list[syntax.Expression], list[Span]]:
@@ -31,7 +32,7 @@ def facts_in(schedule: syntax.ScheduleStatement, own: Collection[str]) -> tuple[
     others: list[Span] = []
     for one in syntax.walk_statements(schedule.body):
         condition = _asserted(one)
-        if condition is None or not isinstance(one, syntax.ExpressionStatement) or _SAYING.intersection(own):
+        if condition is None or not isinstance(one, syntax.ExpressionStatement) or ASSERTING.intersection(own):
             continue
         for part in syntax.conjuncts(condition):
             if id(one) in always and not syntax.names_in(part) & changing:
@@ -46,7 +47,7 @@ def _asserted(statement: syntax.Statement) -> syntax.Expression | None:
     match statement:
         case syntax.ExpressionStatement(
             expression=syntax.Invocation(callee=syntax.Name(name=name), arguments=(condition,))
-        ) if name in _SAYING:
+        ) if name in ASSERTING:
             return condition
         case _:
             return None

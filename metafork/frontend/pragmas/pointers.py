@@ -25,9 +25,9 @@ from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable, columns_of, key_of
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.definitions import split_commas
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import BracketError, LineMap, Token, TokenKind, end_before, match_brackets, tokenize

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
+from metafork.frontend.nests.assertions import ASSERTING
 from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.structure_parts import Whole, whole_of
 from metafork.frontend.schedules.symbols import ArraySymbol, ScalarSymbol
@@ -22,7 +23,7 @@ from metafork.ir.messages.source import Span
 MOST_COPIED = 256
 """Members of a structure that is copied as a whole."""
 
-_SAYING = frozenset({"assert", "__builtin_assume", "__builtin_prefetch", "__builtin_unreachable"})
+_SAYING = ASSERTING | {"__builtin_prefetch", "__builtin_unreachable"}
 """Calls that say something about a program, or ask for nothing that a kernel has; the serial code keeps them."""
 
 

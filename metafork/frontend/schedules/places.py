@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from msgspec.structs import replace
@@ -53,7 +54,7 @@ def count(number: int, word: str) -> str:
     return f"{number} {word if number == 1 else plural}"
 
 
-class PlaceBuilder:
+class PlaceBuilder(ABC):
     """Builds accesses of memory; any other expression is up to ``build`` and ``condition``, which a subclass has.
 
     ``resolve`` maps a name to what it stands for (``None``: not declared); ``visible`` lists the names in scope for
@@ -87,13 +88,13 @@ class PlaceBuilder:
         self.functions: list[str] = []
         self.ahead: list[ir.Stmt] = []
 
+    @abstractmethod
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression; raises ``RefusedError``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def condition(self, expression: syntax.Expression) -> ir.Expr:
         """Return an expression of which only matters whether it is 0; raises ``RefusedError``."""
-        raise NotImplementedError
 
     def _no_literal(self, literal: syntax.Literal) -> ArraySymbol:
         raise self._reporter.refuse("MF0218", literal.span, f"{syntax.COMPOUND_LITERAL} is not supported here")

@@ -13,13 +13,13 @@ from metafork.frontend.host.variables import declared
 from metafork.frontend.nests.local_pointers import with_places
 from metafork.frontend.schedules.inlining.builtins import builtin
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import is_schedule_keyword
 from metafork.frontend.text.definitions import FunctionText, declared_name, definitions, split_commas
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
+from metafork.frontend.text.parsing.structure import Structure
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Included, Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
-from metafork.frontend.text.structure import Structure
 from metafork.frontend.text.tokens import BracketError, Token, TokenKind, hull, match_brackets, tokenize
 from metafork.ir.messages.source import Span
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from metafork.frontend.text import nearly_right, syntax
+from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.reductions import OPERATORS as REDUCTIONS
 from metafork.frontend.text.definitions import split_commas
-from metafork.frontend.text.pieces import Pieces
+from metafork.frontend.text.parsing import nearly_right
+from metafork.frontend.text.parsing.pieces import Pieces
 from metafork.frontend.text.tokens import TokenKind
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from metafork.frontend.text import syntax
-from metafork.frontend.text.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.clauses.keywords import (
     is_atomic_keyword,
 )
 from metafork.frontend.text.other_languages.words import foreign_syntax
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.reporter import RefusedError, Reporter
 from metafork.frontend.text.tokens import OPENING, Token, TokenKind, handlers, hull, match_brackets, perhaps_written
 from metafork.ir.messages.source import Span

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metafork.frontend.text.c_grammar import Grammar, GrammarError
+from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError
 from metafork.frontend.text.syntax import direct_expressions, walk
 from metafork.frontend.text.tokens import LineMap, hull, tokenize
 from metafork.ir import program as ir

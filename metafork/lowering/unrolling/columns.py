@@ -17,8 +17,8 @@
 Where vectors are not aligned, a thread's columns lie as far apart as a block has threads, so that neighbours in x
 access neighbours in memory.  Where they are, but not all of the columns (and rows) of a thread run, it runs its own one
 by one.  Where the first columns of a vector may not run (``j > k``), vectors are loaded all the same, and stored in
-parts (``metafork.lowering.masks``); rows behind the last one do what the first of their group does and store nothing,
-and a thread of which nothing runs ends.  ``metafork.lowering.coarsening`` says why that is legal, for rows and columns
+parts (``lowering.unrolling.masks``); rows behind the last one do what the first of their group does and store nothing,
+and a thread of which nothing runs ends.  ``lowering.unrolling.coarsening`` says why that is legal, for rows and columns
 alike, and runs several rows.
 """
 
@@ -35,8 +35,8 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import variables
-from metafork.lowering.ahead import four_at_a_time
-from metafork.lowering.coarsening import (
+from metafork.lowering.unrolling.ahead import four_at_a_time
+from metafork.lowering.unrolling.coarsening import (
     LARGEST_TEST,
     Rows,
     can_run_together,
@@ -50,10 +50,10 @@ from metafork.lowering.coarsening import (
     slope,
     written_in,
 )
-from metafork.lowering.jam import copied, side_by_side
-from metafork.lowering.masks import ColumnMask, masked, stored_in_any_case
-from metafork.lowering.shared_loads import exact_polynomial, with_shared_loads
-from metafork.lowering.vectors import THREAD, divides, is_alike, with_vectors
+from metafork.lowering.unrolling.jam import copied, side_by_side
+from metafork.lowering.unrolling.masks import ColumnMask, masked, stored_in_any_case
+from metafork.lowering.unrolling.shared_loads import exact_polynomial, with_shared_loads
+from metafork.lowering.unrolling.vectors import THREAD, divides, is_alike, with_vectors
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

@@ -17,7 +17,7 @@ from pycparser import c_ast
 from metafork.frontend.text import syntax
 from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.counted_braces import first_extent
-from metafork.frontend.text.fed_parser import Extent, Parser, StoppedError
+from metafork.frontend.text.parsing.fed_parser import Extent, Parser, StoppedError
 from metafork.frontend.text.tokens import Token, hull, perhaps_written
 from metafork.ir.messages.source import Span
 

@@ -15,7 +15,7 @@
 An access of 16 bytes takes as many passes of shared memory as its four elements one by one at most, and one instruction
 instead of four.
 
-Legality.  Iterations keep their order and what each does; ``metafork.lowering.vectors`` says which elements may go
+Legality.  Iterations keep their order and what each does; ``lowering.unrolling.vectors`` says which elements may go
 together, and which of a kernel's scalars have to be multiples of 4 for that: this is asked where the loop begins.
 """
 
@@ -30,11 +30,11 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.polynomial_code import conjunction
-from metafork.lowering.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
-from metafork.lowering.jam import counter_of
-from metafork.lowering.shared_loads import changing_scalars
-from metafork.lowering.short_loops import without_short_loops
-from metafork.lowering.vectors import divides, values_of, with_vectors
+from metafork.lowering.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
+from metafork.lowering.unrolling.jam import counter_of
+from metafork.lowering.unrolling.shared_loads import changing_scalars
+from metafork.lowering.unrolling.short_loops import without_short_loops
+from metafork.lowering.unrolling.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT
 MOST_ASSIGNED = 256

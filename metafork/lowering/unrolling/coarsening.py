@@ -38,9 +38,9 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
 from metafork.ir.visitor import Rewriter, changed
-from metafork.lowering.ahead import unrolls
-from metafork.lowering.jam import copied, side_by_side
-from metafork.lowering.shared_loads import exact_polynomial, read_always, with_shared_loads
+from metafork.lowering.unrolling.ahead import unrolls
+from metafork.lowering.unrolling.jam import copied, side_by_side
+from metafork.lowering.unrolling.shared_loads import exact_polynomial, read_always, with_shared_loads
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

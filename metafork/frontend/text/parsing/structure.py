@@ -12,8 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from metafork.frontend.text import nearly_right, syntax
-from metafork.frontend.text.c_grammar import GrammarError, TooDeepError
+from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import (
     AFTER_SCHEDULE,
     CLAUSES,
@@ -30,6 +29,8 @@ from metafork.frontend.text.clauses.static_clauses import WORD as STATIC
 from metafork.frontend.text.clauses.static_clauses import clauses as static_clauses
 from metafork.frontend.text.clauses.static_clauses import is_static_keyword
 from metafork.frontend.text.other_languages.words import foreign_head, storage_words
+from metafork.frontend.text.parsing import nearly_right
+from metafork.frontend.text.parsing.c_grammar import GrammarError, TooDeepError
 from metafork.frontend.text.reporter import RefusedError
 from metafork.frontend.text.switches import as_branches
 from metafork.frontend.text.tokens import Token, TokenKind

@@ -1,0 +1,1 @@
+"""Several results per thread: iterations side by side, the loads that they share, vector accesses."""
