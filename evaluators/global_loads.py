@@ -21,12 +21,13 @@ from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import CounterValue, NotKnown
 from metafork.evaluators.kernel_walk import KernelWalk, UnknownCountError
+from metafork.evaluators.kernels import kernel_of
+from metafork.evaluators.leaf_ptx import ptx_of
 from metafork.ir import program as ir
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.kernel import Kernel
-from metafork.llvm.leaf_ptx import LeafPtx, covering_only, leaf_ptx, load_places, made
+from metafork.llvm.leaf_ptx import covering_only, load_places, made
 from metafork.llvm.ptx_target import TargetError
-from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.ptx.text.source import PtxError
 
 
@@ -50,10 +51,9 @@ def global_loads(version: ir.Version, analyses: Analyses) -> CounterValue | NotK
 
 
 def _global_loads(version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
-    try:
-        kernel = lower(version.program, version.program.name, analyses)
-    except CannotLowerError as error:
-        return NotKnown(f"no kernel: {error}")
+    kernel = kernel_of(version.program, analyses)
+    if isinstance(kernel, NotKnown):
+        return kernel
     if SHUFFLE in version.ir_strategies:
         return _remaining(kernel, version, analyses)
     try:
@@ -66,8 +66,10 @@ def _global_loads(version: ir.Version, analyses: Analyses) -> CounterValue | Not
 
 def _remaining(kernel: Kernel, version: ir.Version, analyses: Analyses) -> CounterValue | NotKnown:
     """Count the loads that stay on the way of launches that cover the grid, from the PTX."""
+    code = ptx_of(version, analyses)
+    if isinstance(code, NotKnown):
+        return NotKnown(f"no PTX to count: {code.reason}")
     try:
-        code = analyses.of(ptx_of_version, version)
         _, straight = made(covering_only(kernel), version.ir_strategies)
         places, alone = load_places(code.plain), load_places(straight)
     except (TargetError, PtxError) as error:
@@ -83,14 +85,6 @@ def _remaining(kernel: Kernel, version: ir.Version, analyses: Analyses) -> Count
     assert code.report is not None
     replaced = {shuffle.span for shuffle in (*code.report.shuffles, *code.report.reuses)}
     return CounterValue(Polynomial.constant(len(places[0] - replaced)))
-
-
-def ptx_of_version(version: ir.Version, analyses: Analyses) -> LeafPtx:
-    """Return the PTX of a version; to be asked for by ``analyses.of``.
-
-    Raises ``CannotLowerError``, ``ExternalFunctionError`` and ``TargetError``.
-    """
-    return leaf_ptx(lower(version.program, version.program.name, analyses), version.ir_strategies, memory=analyses)
 
 
 class _Loads(KernelWalk):

@@ -16,6 +16,7 @@ from msgspec import Struct
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.evaluators.kernels import kernel_of
 from metafork.evaluators.registers.model import NVCC_PASSES, NVCC_UNROLLS_BY
 from metafork.evaluators.sample_launch import executed
 from metafork.ir.program import Version
@@ -23,7 +24,6 @@ from metafork.llvm.leaf_ptx import leaf_ptx
 from metafork.llvm.llvm_ir import module_text
 from metafork.llvm.ptx_target import TargetError, emit_ptx, optimize
 from metafork.llvm.targets import Nvptx
-from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.ptx.text.source import PtxError
 
 
@@ -52,14 +52,14 @@ def instructions(version: Version, analyses: Analyses) -> tuple[int, str] | NotK
 
 
 def _instructions(version: Version, analyses: Analyses) -> tuple[int, str] | NotKnown:
+    kernel = kernel_of(version.program, analyses)
+    if isinstance(kernel, NotKnown):
+        return kernel
     try:
-        kernel = lower(version.program, version.program.name, analyses)
         if version.ir_strategies:
             ptx = leaf_ptx(kernel, version.ir_strategies, memory=analyses).text
         else:
             ptx = emit_ptx(optimize(module_text(kernel, Nvptx(unroll=NVCC_UNROLLS_BY)), NVCC_PASSES))
-    except CannotLowerError as error:
-        return NotKnown(f"no kernel: {error}")
     except (TargetError, PtxError) as error:
         return NotKnown(f"no code: {error}")
     return executed(ptx, kernel, version.program, analyses)

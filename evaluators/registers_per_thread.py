@@ -15,10 +15,10 @@ from msgspec import Struct
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses, NotCountedError
 from metafork.evaluators.counter import CounterValue, Details, Measure, NotKnown
+from metafork.evaluators.kernels import kernel_of
 from metafork.evaluators.registers.model import measure, shipped_model
 from metafork.ir.program import Version
 from metafork.llvm.ptx_target import TargetError
-from metafork.lowering.lowering import CannotLowerError, lower
 
 
 class RegistersPerThread(Struct, frozen=True):
@@ -45,10 +45,9 @@ def registers(version: Version, analyses: Analyses) -> int | NotKnown:
 
 
 def _registers(version: Version, analyses: Analyses) -> int | NotKnown:
-    try:
-        kernel = lower(version.program, version.program.name, analyses)
-    except CannotLowerError as error:
-        return NotKnown(f"no kernel: {error}")
+    kernel = kernel_of(version.program, analyses)
+    if isinstance(kernel, NotKnown):
+        return kernel
     counted = analyses.hardware.count_registers
     try:
         if counted is not None:

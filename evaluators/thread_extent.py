@@ -8,9 +8,9 @@ from typing import Literal
 from msgspec import Struct
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.values.scope import Scope
 from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.ir.marks import phases
 from metafork.ir.program import Version
 
 

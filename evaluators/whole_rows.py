@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups, phases
+from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups
 from metafork.analysis.values.scope import Scope
 from metafork.evaluators.counter import CounterValue, NotKnown
+from metafork.ir.marks import phases, results_of
 from metafork.ir.program import Version
 
 
@@ -29,10 +30,10 @@ class WholeRows(Struct, frozen=True):
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the share; not known where phases differ in their rows, or a thread has one."""
-        coarsened = version.program.mapping.coarsened
-        if coarsened is None:
+        several = [(axis, count) for axis, count in enumerate(results_of(version.program)[:-1]) if count > 1]
+        if not several:
             return NotKnown("a thread has one row")
-        loop, count = coarsened
+        loop, count = several[0]
         scope = Scope.of(analyses.facts(version.program))
         extents = {scope.polynomial(phase.threads[loop].extent) for phase in phases(version.program)}
         extent = extents.pop()

@@ -28,9 +28,9 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.values.scope import Facts
 from metafork.evaluators.counter import NotKnown
 from metafork.evaluators.kernel_walk import KernelWalk, UnknownCountError
+from metafork.evaluators.kernels import kernel_of
 from metafork.ir.kernel import Kernel, Space
 from metafork.ir.program import Cast, Element, Expr, Stmt, Version, walk_expression
-from metafork.lowering.lowering import CannotLowerError, lower
 
 SECTOR_BYTES = 32
 
@@ -81,14 +81,14 @@ def work(version: Version, analyses: Analyses) -> Work | NotKnown:
 
 
 def _work(version: Version, analyses: Analyses) -> Work | NotKnown:
+    kernel = kernel_of(version.program, analyses)
+    if isinstance(kernel, NotKnown):
+        return kernel
     try:
-        kernel = lower(version.program, version.program.name, analyses)
         facts = analyses.facts(version.program)
         # What is done where loops do not run decides nothing.
         walk = _Walk(kernel, replace(facts, constraints=(*facts.constraints, *facts.running)))
         total = walk.total()
-    except CannotLowerError as error:
-        return NotKnown(f"no kernel: {error}")
     except UnknownCountError as reason:
         return NotKnown(str(reason))
     in_memory, in_shared, barriers, operations = (_coefficient(total, _mark(kind)) for kind in _KINDS)

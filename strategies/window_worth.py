@@ -25,12 +25,12 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.delinearization import coordinates
 from metafork.analysis.memory.block_memory import BlockMemory, HeldWindow
-from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.memory.private_windows import thread_renaming
 from metafork.analysis.memory.window_store import Store
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope
+from metafork.ir.marks import phases
 from metafork.ir.program import ParameterKind, Program
 
 

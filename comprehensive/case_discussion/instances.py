@@ -29,6 +29,7 @@ from metafork.comprehensive.tree.schedule_tree import Leaf, ScheduleTree, Varian
 from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.kernel import Kernel
+from metafork.ir.marks import several_results
 from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
@@ -112,7 +113,7 @@ class InstanceMaker:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
             own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
-            tiled, untiled = (bool(one.program.mapping.several_results) for one in (version, dynamic.version))
+            tiled, untiled = (several_results(one.program) for one in (version, dynamic.version))
             worth = not self.typical or tiled > untiled or is_simpler(lowered, other)
             if own in (*seen, _without_name(other)) or not worth:
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")

@@ -25,6 +25,7 @@ from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.mapping import Layout
+from metafork.ir.marks import several_results
 from metafork.ir.program import Program
 
 THREADS = ("thread.x", "thread.y", "thread.z")
@@ -82,12 +83,12 @@ def shared_accesses(program: Program, memory: BlockMemory, analyses: Analyses) -
     scope = Scope.of(memory.facts)
     scope.derived.extend(symbol for symbol in memory.derived if symbol not in scope.derived)
     shape = block_shape(program, scope, analyses.prover(memory.facts.constraints, memory.facts.derived))
-    if program.mapping.several_results:
+    if several_results(program):
         raise UnknownAccessError("a thread runs several iterations of a thread loop")
     found: list[SharedAccess] = []
     for plan in memory.paths:
         for held in plan.windows:
-            if interleaving(held.window, program.mapping, shape, analyses.prover(memory.facts.constraints, ())):
+            if interleaving(held.window, program, shape, analyses.prover(memory.facts.constraints, ())):
                 raise UnknownAccessError(f"rows of {held.window.array.name} are kept thread by thread")
         found += _of_threads(plan, scope, shape)
         for held in plan.windows:
@@ -143,7 +144,7 @@ def _threads_access(
     )
     trips = tuple(loop.trips for loop in threads)
     block = shape
-    if program.mapping.striding is not None:
+    if program.striding is not None:
         if any(extent is None for extent in trips):
             raise UnknownAccessError(f"the threads that access {reference.array} are not known")
         block = tuple(extent for extent in trips if extent is not None)

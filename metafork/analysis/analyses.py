@@ -26,6 +26,7 @@ from metafork.analysis.values.scope import Facts
 from metafork.ir.ir_strategies import IrStrategy
 from metafork.ir.kernel import Kernel
 from metafork.ir.mapping import UNMAPPED
+from metafork.ir.marks import unmarked
 from metafork.ir.program import Program
 
 S = TypeVar("S", bound=Hashable)
@@ -125,7 +126,7 @@ class _Raised(Struct, frozen=True):
 
 
 def _unmapped(program: Program, _: Analyses) -> Program:
-    return replace(program, mapping=UNMAPPED)
+    return replace(program, mapping=UNMAPPED, striding=None, body=unmarked(program.body))
 
 
 def _facts(program: Program, _: Analyses) -> Facts:

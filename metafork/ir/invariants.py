@@ -34,6 +34,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.atomic_updates import may_update
 from metafork.ir.kernel import ASYNCHRONOUS_BYTES, Kernel, Space
+from metafork.ir.marks import is_coarsenable, phases
 
 SWITCH = "METAFORK_VERIFY"
 """The environment variable that, set to 1, has every program and kernel checked as it is made."""
@@ -75,6 +76,7 @@ def check_program(program: ir.Program) -> None:
     scope = scope.with_loops(program.grid)
     scope.block(program.body)
     _check_mapping(program, {array.name: array for array in program.arrays})
+    _check_marks(program)
     for name, _ in program.static:
         if name not in {one.name for one in program.parameters}:
             raise InvariantError(f"{program.name}: the static {name} is no parameter")
@@ -166,44 +168,20 @@ def _check_mapping(program: ir.Program, arrays: Mapping[str, ir.Array]) -> None:
     missing |= {name for name, _ in mapping.layouts} - {*mapping.cached, *own}
     if missing:
         raise InvariantError(f"{program.name}: the mapping names {', '.join(sorted(missing))}, which is not there")
-    if mapping.striding is not None and mapping.striding < 1:
-        raise InvariantError(f"{program.name}: {mapping.striding} threads stride")
-    if mapping.coarsened is not None and not (
-        is_coarsenable(program, mapping.coarsened[0]) and mapping.coarsened[1] > 1
-    ):
-        raise InvariantError(f"{program.name}: no thread runs several iterations of thread loop {mapping.coarsened[0]}")
-    if mapping.crossed is not None and not (
-        mapping.coarsened is not None
-        and mapping.coarsened[0] != mapping.crossed[0]
-        and mapping.columns is None
-        and is_coarsenable(program, mapping.crossed[0])
-        and mapping.crossed[1] > 1
-    ):
-        raise InvariantError(
-            f"{program.name}: no thread runs several iterations of thread loop {mapping.crossed[0]} too"
-        )
-    if mapping.columns is not None and not (has_columns(program) and mapping.columns > 1):
-        raise InvariantError(f"{program.name}: no thread runs several iterations of the innermost thread loop")
     if mapping.stages not in (1, 2):
         raise InvariantError(f"{program.name}: windows of {mapping.stages} buffers")
 
 
-def is_coarsenable(program: ir.Program, loop: int) -> bool:
-    """Say whether a thread may run several iterations of a thread loop, counted from the outermost.
-
-    Neighbours in x stay neighbours, so that the innermost loop is none of them; those that are count ``int``.
-    """
-    phases = [stmt for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase)]
-    return all(0 <= loop < len(phase.threads) - 1 and _counts_int(phase.threads[loop]) for phase in phases)
-
-
-def has_columns(program: ir.Program) -> bool:
-    """Say whether a thread may run several iterations of the innermost thread loops: those that count ``int``."""
-    return all(_counts_int(stmt.threads[-1]) for stmt in ir.walk_statements(program.body) if isinstance(stmt, ir.Phase))
-
-
-def _counts_int(loop: ir.MetaFor) -> bool:
-    return loop.type is ScalarType.INT and loop.extent.type is ScalarType.INT
+def _check_marks(program: ir.Program) -> None:
+    if program.striding is not None and program.striding < 1:
+        raise InvariantError(f"{program.name}: {program.striding} threads stride")
+    several = {tuple(loop.results for loop in phase.threads) for phase in phases(program)}
+    if len(several) > 1:
+        raise InvariantError(f"{program.name}: phases differ in the results of a thread")
+    for counts in several:
+        for loop, count in enumerate(counts):
+            if count != 1 and not (count > 1 and is_coarsenable(program, loop, count)):
+                raise InvariantError(f"{program.name}: no thread runs {count} iterations of thread loop {loop}")
 
 
 class _Scope(Struct, frozen=True):

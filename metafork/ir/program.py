@@ -132,7 +132,8 @@ class For(Node, frozen=True):
     """``for (init; condition; step) body``.
 
     Kernel text asks the compiler for so many copies of the body: ``ROLLED`` is one, ``WHOLE`` as many as there are
-    iterations, which are a constant; 0 leaves it to the compiler.
+    iterations, which are a constant; 0 leaves it to the compiler.  Of a thread's loop in a program, so many iterations
+    run side by side, of ``WHOLE`` all (``metafork.transform.unroll_and_jam``).
     """
 
     init: Declare | Assign | None
@@ -237,12 +238,16 @@ class PrivateArray(Node, frozen=True):
 
 
 class MetaFor(Node, frozen=True):
-    """``meta_for (type var = 0; var < extent; var++)``."""
+    """``meta_for (type var = 0; var < extent; var++)``.
+
+    Of a thread loop a thread runs so many neighbouring iterations, its ``results`` (``metafork.transform.coarsen``).
+    """
 
     var: str
     extent: Expr
     type: ScalarType = INT
     span: Span = NOWHERE
+    results: int = 1
 
 
 class Phase(Node, frozen=True):
@@ -309,13 +314,15 @@ class Program(Node, frozen=True):
     ``name`` is ``<file stem>_k<number>``.  ``grid`` and the threads of every phase have equal length 1, 2 or 3,
     outermost first.  ``assumptions`` are the conditions of ``assert``s (and of ``--assume``), over parameters and
     derived scalars.  ``arrays`` are the global ones, in declaration order.  ``mapping`` says where what the program
-    computes is kept and by how many threads; the other fields say what it computes.
+    computes is kept; the other fields say what it computes.
     ``tables`` are arrays of the file that are in constant memory instead: nobody writes or moves them.
     ``exactness`` are conditions on parameters under which index arithmetic of unsigned and narrower types is exact
     (``metafork.analysis.exactness``); they are those of the input, and stay what they are in every version of it.
     ``static`` are the values that the text says kernels may be compiled for, by parameter, in the order given.
     ``blocked`` says that a ``meta_block`` clause gives the threads of a block, and not how much it computes.
-    ``min_blocks`` is how many blocks a multiprocessor shall have registers for at once.
+    ``min_blocks`` is how many blocks a multiprocessor shall have registers for at once.  ``striding`` is the least
+    number of threads of a block that walks its thread loops with fewer than they ask for
+    (``metafork.transform.stride``), and ``None`` where it has just those.
     """
 
     name: str
@@ -333,6 +340,7 @@ class Program(Node, frozen=True):
     static: tuple[tuple[str, tuple[int, ...]], ...] = ()
     blocked: bool = False
     min_blocks: IntConst | None = None
+    striding: int | None = None
     span: Span = NOWHERE
 
     aside: ClassVar[frozenset[str]] = frozenset({"span", "blocked"})

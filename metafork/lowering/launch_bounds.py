@@ -28,7 +28,7 @@ def launch_bounds(program: Program, shape: Sequence[Polynomial], prover: Prover)
 
 def _most_threads(program: Program, shape: Sequence[Polynomial], prover: Prover) -> int:
     threads = prod(shape, start=Polynomial.constant(1))
-    if program.mapping.striding is not None:
+    if program.striding is not None:
         return MOST_THREADS  # a launch may have more than the least
     if threads.is_constant:
         return int(threads.constant_value())

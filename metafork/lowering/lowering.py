@@ -24,13 +24,7 @@ from metafork.analysis.memory.block_memory import (
     block_array_elements,
     block_memory,
 )
-from metafork.analysis.memory.block_shape import (
-    UnknownShapeError,
-    block_shape,
-    in_groups,
-    iterations_of,
-    phases,
-)
+from metafork.analysis.memory.block_shape import UnknownShapeError, block_shape, in_groups
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.analysis.values.conditions import together
 from metafork.analysis.values.scope import Scope
@@ -38,6 +32,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
 from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
+from metafork.ir.marks import phases
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
 from metafork.ir.visitor import Body, Rewriter, changed
@@ -191,9 +186,9 @@ class _Lowering(Struct):
 
     def _interleaved(self, plan: PathPlan) -> PathPlan:
         """Return a path whose windows are kept as its threads read them."""
-        prover, mapping = self._prover(plan), self.program.mapping
+        prover = self._prover(plan)
         windows = tuple(
-            replace(held, window=replace(held.window, kept=interleaving(held.window, mapping, self.shape, prover)))
+            replace(held, window=replace(held.window, kept=interleaving(held.window, self.program, self.shape, prover)))
             for held in plan.windows
         )
         return replace(plan, windows=windows)
@@ -205,7 +200,7 @@ class _Lowering(Struct):
 
     def _widest(self) -> ir.Expr | None:
         """Return how many threads have work in a block that strides: as many as its longest phase has iterations."""
-        if self.program.mapping.striding is None:
+        if self.program.striding is None:
             return None
         result: ir.Expr | None = None
         for phase in phases(self.program):
@@ -241,8 +236,7 @@ class _Lowering(Struct):
     def _uneven(self, loop: ir.MetaFor, number: int) -> bool:
         """Say whether a thread loop, of that number from the outermost, is not proved to fill the block."""
         extent = self.scope.polynomial(loop.extent)
-        several = iterations_of(self.program, number)
-        threads = None if extent is None else in_groups(extent, several, self.scope, loop.var)
+        threads = None if extent is None else in_groups(extent, loop.results, self.scope, loop.var)
         return threads != self.shape[len(self.shape) - 1 - number]
 
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:
@@ -293,7 +287,7 @@ class _Lowering(Struct):
         arrays += [table.array for table in plan.program.tables]
         extents = {array.name: tuple(self.scope.polynomial(extent) for extent in array.extents) for array in arrays}
         codes = {array.name: array.extents for array in arrays}
-        striding = self.program.mapping.striding is not None
+        striding = self.program.striding is not None
         rows = RowPlaces(symbols, taken, host=frozenset(self._scalars()))
         return Site(symbols, extents, codes, self.shape, striding, self._prover(plan), rows)
 

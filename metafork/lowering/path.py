@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -28,7 +27,7 @@ from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
-from metafork.ir.rewriting import names_in, private_arrays, without_unread
+from metafork.ir.rewriting import private_arrays, without_unread
 from metafork.ir.visitor import Body, Rewriter
 from metafork.lowering.copies.copy import (
     INT,
@@ -43,7 +42,7 @@ from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
 from metafork.lowering.unrolling.coarsening import coarsened
 from metafork.lowering.unrolling.columns import Around, Several, in_columns
-from metafork.lowering.unrolling.jam import jam_of, jammed
+from metafork.lowering.unrolling.jam import jammed
 from metafork.lowering.unrolling.shared_vectors import with_wide_reads
 from metafork.lowering.warp_steps import Block, with_warp_steps
 
@@ -74,7 +73,6 @@ class PathLowering(Rewriter):
     _at_block: bool = True
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
-    _together: int = 1
     _symbols: dict[str, ir.Expr] = field(init=False)
     _places: Places = field(init=False)
     _unrolled: frozenset[int] = field(init=False)
@@ -178,7 +176,7 @@ class PathLowering(Rewriter):
         """Lower a phase."""
         before = self._meet(self._touched(node))
         self._at_block = False
-        striding = self.plan.program.mapping.striding is not None
+        striding = self.plan.program.striding is not None
         lowered = self._strided_phase(node) if striding else self._phase(node)
         self._at_block = True
         return (*before, *lowered)
@@ -365,9 +363,7 @@ class PathLowering(Rewriter):
         ]
 
     def _phase(self, phase: ir.Phase) -> list[ir.Stmt]:
-        mapping = self.plan.program.mapping
-        rows: Several | None = None
-        crossed: Several | None = None
+        several: list[Several] = []
         columns: Several | None = None
         declarations: list[ir.Stmt] = []
         guards: list[ir.Expr] = []
@@ -376,31 +372,29 @@ class PathLowering(Rewriter):
             thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
             self._symbols[loop.var] = ir.Var(loop.var, loop.type)
             first: ir.Expr = ir.Var(loop.var, loop.type)
-            if mapping.coarsened is not None and number == mapping.coarsened[0]:
-                rows = Several(loop, thread, mapping.coarsened[1])
-                first = rows.first
-            elif mapping.crossed is not None and number == mapping.crossed[0]:
-                crossed = Several(loop, thread, mapping.crossed[1])
-                first = crossed.first
-            elif mapping.columns is not None and number == len(phase.threads) - 1:
-                columns = Several(loop, thread, mapping.columns)
-                first = columns.first
+            if loop.results > 1:
+                here = Several(loop, thread, loop.results)
+                first = here.first
+                if axis == 0:
+                    columns = here
+                else:
+                    several.append(here)
             else:
                 place = thread if thread.type is loop.type else ir.Cast(loop.type, thread)
                 declarations.append(ir.Declare(loop.var, loop.type, place))
             if self.uneven(loop, number):
                 guards.append(ir.binary("<", first, loop.extent))
         body = self._phase_body(phase)
+        own = self.threads.names
         if columns is not None:
             arrays = {array.name for array in self.plan.program.arrays}
-            scalars = self._integers()
-            body = in_columns(columns, rows, body, Around(self.threads.names, arrays, scalars, self.taken))
-        elif rows is not None:
-            if crossed is not None:
-                body = coarsened(crossed.loop, crossed.thread, crossed.count, body, self.threads.names, self.taken)
+            rows = several[0] if several else None
+            body = in_columns(columns, rows, body, Around(own, arrays, self._integers(), self.taken))
+        else:
             row = next((code.row for code in self.private), None)
-            body = coarsened(rows.loop, rows.thread, rows.count, body, self.threads.names, self.taken, row)
-        if self.site.begins and mapping.jammed is not None:
+            for one in reversed(several):
+                body = coarsened(one.loop, one.thread, one.count, body, own, self.taken, row)
+        if self.site.begins and self.plan.program.mapping.wide:
             wide = with_wide_reads((*declarations, *body), self.site.begins, self._integers(), self.taken)
             body = wide[len(declarations) :]
         if not guards:
@@ -431,8 +425,6 @@ class PathLowering(Rewriter):
         return (*lanes, *loads, *body, *(stmt for code in here for stmt in code.store(warp, site)))
 
     def _thread_for(self, loop: ir.For) -> list[ir.Stmt]:
-        outside, self._together = self._together, 1
-        start = self.elements
         init = self._head(loop.init)
         known = self._known_loop(loop, LoopKind.SERIAL)
         if known is not None:
@@ -443,19 +435,9 @@ class PathLowering(Rewriter):
         assert step is None or isinstance(step, ir.Assign)
         whole = id(loop) in self._unrolled or (known is not None and known[1] in self._digits)
         lowered = ir.For(init, test, step, body, copies=ir.WHOLE if whole else 0)
-        mapping = self.plan.program.mapping
-        most = mapping.jammed
-        inside, self._together = self._together, max(outside, self._together)
-        if most is None or self.structures or names_in((loop,)) & self.threads.names:
+        if not loop.copies or self.structures:
             return [lowered]
-        several = [count for _, count in filter(None, (mapping.coarsened, mapping.crossed))]
-        results = prod(several) * (mapping.columns or 1)
-        within = [ref for ref in self.plan.references if start <= ref.number < self.elements]
-        jam = jam_of(loop, within, inside * results, most, self.site.prover)
-        if jam is None:
-            return [lowered]
-        self._together = max(outside, inside * jam.factor)
-        return list(jammed(lowered, jam, self.taken))
+        return list(jammed(lowered, loop.copies, self.taken))
 
     def _simple(self, stmt: ir.Declare | ir.Assign) -> list[ir.Stmt]:
         if isinstance(stmt, ir.Declare):

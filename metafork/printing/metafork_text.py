@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from metafork.ir.mapping import Mapping
+from metafork.ir.marks import jammed_loops, phases, unmarked
 from metafork.ir.program import Derived, Element, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
 from metafork.printing.expressions import expression, table_rows
@@ -139,21 +140,22 @@ def _assertion(condition: Expr) -> str:
 
 def _mapping_items(mapping: Mapping) -> list[str]:
     """Return what no clause can say of a mapping; ``metafork.frontend.pragmas.mapping`` reads it."""
-    items = [] if mapping.striding is None else [f"striding({mapping.striding})"]
-    items += [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
+    items = [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
     if mapping.transposed:
         items.append(f"transposed({', '.join(mapping.transposed)})")
-    if mapping.jammed is not None:
-        items.append(f"jammed({mapping.jammed})")
-    if mapping.coarsened is not None:
-        items.append(f"coarsened({mapping.coarsened[0]}, {mapping.coarsened[1]})")
-    if mapping.crossed is not None:
-        items.append(f"crossed({mapping.crossed[0]}, {mapping.crossed[1]})")
-    if mapping.columns is not None:
-        items.append(f"columns({mapping.columns})")
+    if mapping.wide:
+        items.append("wide()")
     if mapping.stages > 1:
         items.append(f"stages({mapping.stages})")
     return items
+
+
+def _directives(program: Program) -> list[str]:
+    """Return the directives that make the marks of a program (``metafork.transform``)."""
+    several = [(loop.var, loop.results) for loop in phases(program)[0].threads if loop.results > 1]
+    stride = [] if program.striding is None else [f"stride({program.striding})"]
+    jammed = [f"unroll_and_jam({loop}, {factor})" for loop, factor in jammed_loops(program).items()]
+    return [*stride, *(f"coarsen({loop}, {factor})" for loop, factor in several), *jammed]
 
 
 def _schedule(program: Program, indent: int) -> list[str]:
@@ -163,6 +165,8 @@ def _schedule(program: Program, indent: int) -> list[str]:
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
     if items := _mapping_items(mapping):
         lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")
+    if directives := _directives(program):
+        lines.insert(0, f"{' ' * indent}#pragma metafork schedule({'; '.join(directives)})")
     if program.static:
         values = ", ".join(f"{name}: {', '.join(map(str, listed))}" for name, listed in program.static)
         lines.insert(0, f"{' ' * indent}meta_static({values})")
@@ -172,7 +176,7 @@ def _schedule(program: Program, indent: int) -> list[str]:
         brace = "" if bare or loop is not program.grid[-1] else " {"
         lines.append(" " * depth + thread_loop(loop) + brace)
         depth += STEP
-    lines += statements(program.body, depth)
+    lines += statements(unmarked(program.body), depth)
     if not bare:
         lines.append(" " * (depth - STEP) + "}")
     return [*lines, " " * indent + "}"]

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase, phases
+from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
+from metafork.ir.marks import phases
 from metafork.ir.messages.source import Span
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_of, substitute, variables

@@ -46,7 +46,7 @@ class Interchange(Struct, frozen=True):
         if outer.variable in variables(inner.extent):
             return Refused(f"how often `{self.inner}` runs depends on `{self.outer}`", inner.stmt.span)
         refused = legality.independent(program, outer, analyses)
-        if refused and legality.independent(program, inner, analyses):
+        if refused and legality.independent(program, inner, analyses, around=outer):
             return refused
         new = replace(inner.stmt, body=(replace(outer.stmt, body=inner.stmt.body),))
         body = each_replaced(program.body, lambda stmt: (new,) if stmt is outer.stmt else None)

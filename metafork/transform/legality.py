@@ -21,8 +21,13 @@ def to_its_end(loop: SerialLoop) -> Refused | None:
     return None
 
 
-def independent(program: ir.Program, loop: SerialLoop, analyses: Analyses) -> Refused | None:
-    """Return a refusal where it is not proved that the iterations of a loop may run in any order."""
+def independent(
+    program: ir.Program, loop: SerialLoop, analyses: Analyses, around: SerialLoop | None = None
+) -> Refused | None:
+    """Return a refusal where it is not proved that the iterations of a loop may run in any order.
+
+    Those of one iteration of a loop ``around`` it may mix with those of others too.
+    """
     if refused := to_its_end(loop):
         return refused
     if hidden := shadowed_name(program):
@@ -37,7 +42,8 @@ def independent(program: ir.Program, loop: SerialLoop, analyses: Analyses) -> Re
     shared = sorted((assigned_variables(body) - declared) | (written & private_arrays(program.body) - own))
     if shared:
         return Refused(f"iterations of `{loop.variable}` hand on `{shared[0]}`", loop.stmt.span)
-    proof = iterations_independent(program, loop.variable, analyses, frozenset(own), in_place=True)
+    within = (around or loop).variable
+    proof = iterations_independent(program, loop.variable, analyses, frozenset(own), within=within)
     if proof:
         return None
     return Refused(proof.reason, loop.stmt.span if proof.access is None else proof.access.element.span)

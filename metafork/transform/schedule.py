@@ -16,16 +16,19 @@ from msgspec import Struct, structs
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Program
 from metafork.transform.cache import Cache
+from metafork.transform.coarsen import Coarsen
 from metafork.transform.directive import Directive, Refused
 from metafork.transform.grow import Grow
 from metafork.transform.interchange import Interchange
 from metafork.transform.stride import Stride
 from metafork.transform.tile import Tile
+from metafork.transform.unroll_and_jam import UnrollAndJam
 
 Schedule = tuple[Directive, ...]
 
 DIRECTIVES: dict[str, type[Struct]] = {
     "tile": Tile, "grow": Grow, "interchange": Interchange, "cache": Cache, "stride": Stride,
+    "coarsen": Coarsen, "unroll_and_jam": UnrollAndJam,
 }  # fmt: skip
 """By the name of their text."""
 

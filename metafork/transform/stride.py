@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.ir.program import Program
@@ -29,6 +30,6 @@ class Stride(Struct, frozen=True):
 
     def apply(self, program: Program, analyses: Analyses) -> Program | Refused:
         """Return the program with fewer threads."""
-        if program.mapping.striding is not None:
+        if program.striding is not None:
             return Refused("the threads of a block stride already", program.span)
-        return program.mapped(striding=self.threads)
+        return replace(program, striding=self.threads)

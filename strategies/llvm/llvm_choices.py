@@ -23,11 +23,11 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import NotKnown
 from metafork.evaluators.instructions import instructions
+from metafork.evaluators.leaf_ptx import why_no_ptx
 from metafork.evaluators.registers_per_thread import registers
 from metafork.ir.ir_strategies import STANDARD, Pipeline, pipeline_of
 from metafork.ir.program import Version
 from metafork.llvm.switches import SHARING, SPECULATION, STRAIGHT_LINE, UNROLLING
-from metafork.strategies.llvm.ir_code import why_no_ptx
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 
 _INSTRUCTIONS = frozenset({"instructions"})

@@ -19,10 +19,10 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.leaf_ptx import why_no_ptx
 from metafork.evaluators.registers_per_thread import registers
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.program import Version
-from metafork.strategies.llvm.ir_code import why_no_ptx
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Sign, Strategy
 
 PIPELINES = (

@@ -23,12 +23,11 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import CounterValue, NotKnown
-from metafork.evaluators.global_loads import global_loads, ptx_of_version
+from metafork.evaluators.global_loads import global_loads
+from metafork.evaluators.leaf_ptx import ptx_of
 from metafork.ir.ir_strategies import SHUFFLE
 from metafork.ir.program import Version
 from metafork.llvm.leaf_ptx import LeafPtx, load_places
-from metafork.llvm.ptx_target import ExternalFunctionError, TargetError
-from metafork.lowering.lowering import CannotLowerError
 from metafork.ptx.shuffles.shuffle import KernelReport
 from metafork.strategies.caching import without_shared_memory
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
@@ -66,14 +65,9 @@ class Shuffle(Strategy, frozen=True):
 
     def _kept(self, before: Version, after: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return ``after`` where loads are replaced and are proved to be fewer than those of ``before``."""
-        try:
-            code = analyses.of(ptx_of_version, after)
-        except CannotLowerError as error:
-            return NotApplied(f"no kernel: {error}")
-        except ExternalFunctionError as error:
-            return NotApplied(f"LLVM has no exact code for {', '.join(error.names)}; nvcc's device library does")
-        except TargetError as error:
-            return NotApplied(str(error))
+        code = ptx_of(after, analyses)
+        if isinstance(code, NotKnown):
+            return NotApplied(code.reason)
         report = code.report
         assert report is not None
         if not report.shuffles and not report.reuses:

@@ -33,10 +33,10 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
-from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.marks import phases
 from metafork.ir.polynomial_code import code_of, may_be_negative
 from metafork.ir.rewriting import (
     assigned_variables,

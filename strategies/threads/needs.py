@@ -1,9 +1,9 @@
 """What several strategies ask of a version before they change what its threads run, and of their variants to pay."""
 
-from metafork.analysis.memory.block_shape import iterations_of, phases
 from metafork.evaluators.thread_extent import ThreadExtent
 from metafork.evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.ir.hidden_names import shadowed_name
+from metafork.ir.marks import factors_of, phases
 from metafork.ir.program import IntConst, Program, Version
 from metafork.strategies.strategy import Need, NotApplied
 
@@ -16,12 +16,12 @@ SEVERAL = NotApplied("a thread runs several iterations together already")
 
 def not_untouched(version: Version) -> NotApplied | None:
     """Say why the loops of a version cannot be split any more: something runs several iterations, or hides a name."""
-    mapping = version.program.mapping
+    program = version.program
     if version.ir_strategies:
         return PTX
-    if mapping.several_results or mapping.striding is not None or mapping.jammed is not None:
+    if factors_of(program) or program.striding is not None or program.mapping.wide:
         return SEVERAL
-    hidden = shadowed_name(version.program)
+    hidden = shadowed_name(program)
     return None if hidden is None else NotApplied(f"a local declaration hides another {hidden[0]}", hidden[1])
 
 
@@ -30,7 +30,6 @@ def full_tiles(program: Program) -> tuple[Need[Version], ...]:
     found: dict[object, Need[Version]] = {}
     for number, phase in enumerate(phases(program)):
         for place, loop in enumerate(phase.threads):
-            count = iterations_of(program, place)
-            if count > 1 and not isinstance(loop.extent, IntConst):
-                found.setdefault((place, loop.extent), Need(ThreadExtent(place, number), count))
+            if loop.results > 1 and not isinstance(loop.extent, IntConst):
+                found.setdefault((place, loop.extent), Need(ThreadExtent(place, number), loop.results))
     return tuple(found.values())

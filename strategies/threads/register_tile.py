@@ -11,7 +11,7 @@
 Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
 (``metafork.transform.grow``).
 
-Legal always, by what ``meta_for`` promises; ``lowering.unrolling`` does it (``columns``, ``coarsening``).  Shapes are
+The directive ``coarsen`` marks the loops (``metafork.transform.coarsen``).  Shapes are
 tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
 
 - *rows of columns*, columns being neighbours in x: where these share loads (a row's factor, an element of a vector, the
@@ -19,7 +19,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   A warp then has no more requests than with one result per thread, and asks for no more sectors
   (``lowering.unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
   a multiple instead, if that computes the same (``strategies.loops.aligned_start``).
-- first of all with *twice the rows*, where a result then takes fewer sectors (``strategies.threads.sectors``): a
+- first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
 - *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
   more than one.
@@ -44,16 +44,13 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
-from metafork.analysis.memory.block_shape import iterations_of, phases
 from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.kernels import has_vectors
 from metafork.evaluators.registers_per_thread import registers
 from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
-from metafork.ir.invariants import has_columns, is_coarsenable
-from metafork.ir.kernel import Kernel
+from metafork.ir.marks import can_run_together, is_coarsenable, phases, results_of, several_results, with_results
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
-from metafork.lowering.lowering import CannotLowerError, lower
-from metafork.lowering.unrolling.coarsening import can_run_together
 from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
@@ -96,7 +93,7 @@ class RegisterTile(Strategy, frozen=True):
         program = version.program
         if version.ir_strategies:
             return PTX
-        if program.mapping.several_results or program.mapping.striding is not None:
+        if several_results(program) or program.striding is not None:
             return SEVERAL
         try:
             memory = block_memory(program, analyses)
@@ -162,7 +159,7 @@ class _Shape(Struct, frozen=True):
     @property
     def columns(self) -> bool:
         """Whether some of them are columns."""
-        return self.program.mapping.columns is not None
+        return results_of(self.program)[-1] > 1
 
 
 KEEPS = "threads share what the block keeps, or keep elements across a block-level loop"
@@ -174,15 +171,16 @@ APART = "what neighbours in x access does not lie side by side in vectors"
 def _taller(tiled: _Tiled) -> _Shape | str:
     """Return columns with twice the rows, where a result then takes fewer sectors."""
     program, analyses = tiled.program, tiled.analyses
-    if not any(is_coarsenable(program, loop) for loop in range(len(program.grid))):
+    if not any(is_coarsenable(program, loop, 2) for loop in range(len(program.grid) - 1)):
         return "there are no rows"
     shorter = _columns(tiled)
     if isinstance(shorter, str):
         return shorter
-    mapping = shorter.program.mapping
-    if mapping.coarsened is None or mapping.columns is None:
+    *outer, columns = results_of(shorter.program)
+    several = [(axis, count) for axis, count in enumerate(outer) if count > 1]
+    if not several:
         return "rows of columns share no loads"
-    (loop, few), columns = mapping.coarsened, mapping.columns
+    ((loop, few),) = several
     rows = 2 * few
     if rows > iterations(program, loop):
         return f"there are fewer than {rows} rows"
@@ -191,16 +189,16 @@ def _taller(tiled: _Tiled) -> _Shape | str:
         return "how many registers a thread takes is not known"
     if 2 * more - plain > MOST_REGISTERS:
         return f"{rows} rows of {columns} columns would take some {2 * more - plain} registers per thread"
-    from metafork.strategies.threads.sectors import sectors_of_loads  # few columns get this far
+    from metafork.evaluators.sectors_of_loads import sectors_of_loads  # few columns get this far
 
     before, after = (sectors_of_loads(tiled.memory, loop, count, columns) for count in (few, rows))
     if after > before * WORTH:
         return f"{rows} rows of {columns} columns load hardly less than {few}"
-    mapped = shorter.program.mapped(columns=columns, coarsened=(loop, rows))
-    kernel = _kernel(mapped, analyses)
-    if isinstance(kernel, str):
-        return kernel
-    if not kernel.aligned:
+    mapped = with_results(shorter.program, {loop: rows})
+    vectors = has_vectors(mapped, analyses)
+    if isinstance(vectors, NotKnown):
+        return vectors.reason
+    if not vectors:
         return APART
     saved = f"loads take {float(after):.4g} sectors per result instead of {float(before):.4g}"
     note = (
@@ -217,7 +215,7 @@ def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
     program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
     if tiled.keeps:
         return KEEPS
-    if not has_columns(program):
+    if not is_coarsenable(program, len(program.grid) - 1, 2):
         return "innermost thread loops do not all count int"
     if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
         return "neighbouring iterations of the innermost thread loop share no loads"
@@ -230,11 +228,11 @@ def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
         for columns in (one for one in COLUMNS if one <= iterations(program, -1)):
             rows = min(tiled.results // 2 // columns, MANY if loop is None else iterations(program, loop))
             several = None if loop is None or rows == 1 else (loop, rows)
-            mapped = begins.mapped(columns=columns, coarsened=several)
-            kernel = _kernel(mapped, analyses)
-            if isinstance(kernel, str):
-                return kernel
-            if kernel.aligned:
+            mapped = with_results(begins, {len(begins.grid) - 1: columns, **dict([several] if several else [])})
+            vectors = has_vectors(mapped, analyses)
+            if isinstance(vectors, NotKnown):
+                return vectors.reason
+            if vectors:
                 note = f"{columns} neighbouring iterations of the innermost thread loop"
                 note += "" if several is None else f" and {rows} of thread loop {loop}"
                 note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
@@ -255,10 +253,7 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     together = loads_per_result(program, memory, {first: planes, second: rows})
     if together > alone * WORTH:
         return "rows of several planes load hardly less than planes of one row"
-    mapped = program.mapped(coarsened=(first, planes), crossed=(second, rows))
-    kernel = _kernel(mapped, tiled.analyses)
-    if isinstance(kernel, str):
-        return kernel
+    mapped = with_results(program, {first: planes, second: rows})
     note = f"{planes} neighbouring iterations of thread loop {first} with {rows} of thread loop {second} each"
     return _Shape(
         mapped, (planes, rows), f"{note}: {float(together):.4g} loads per result instead of {float(alone):.4g}"
@@ -279,10 +274,7 @@ def _rows(tiled: _Tiled, place: int = 0) -> _Shape | str:
         return f"neighbouring iterations of thread loops but the innermost share no loads{where}"
     most = min(ROWS, iterations(program, best))
     for count in [rows for rows in OF_TILES if rows <= most] if tiles else [most]:
-        mapped = program.mapped(coarsened=(best, count))
-        kernel = _kernel(mapped, tiled.analyses)
-        if isinstance(kernel, str):
-            return kernel
+        mapped = with_results(program, {best: count})
         if _in_registers(block_memory(mapped, tiled.analyses)) == _in_registers(memory):
             return _Shape(mapped, (count,), f"{count} neighbouring iterations of thread loop {best}, which share loads")
     return "what a thread keeps across a block-level loop has no registers for several iterations"
@@ -315,16 +307,8 @@ def _grown(program: Program, analyses: Analyses) -> Program:
     if not program.blocked or len(phases(program)) != 1:
         return program
     threads = phases(program)[0].threads
-    counts = [(loop.var, iterations_of(program, place)) for place, loop in enumerate(threads)]
-    grown = applied(program, [Grow(loop, count) for loop, count in counts if count > 1], analyses)
+    grown = applied(program, [Grow(loop.var, loop.results) for loop in threads if loop.results > 1], analyses)
     return program if isinstance(grown, Refused) else grown
-
-
-def _kernel(program: Program, analyses: Analyses) -> Kernel | str:
-    try:
-        return lower(program, program.name, analyses)
-    except CannotLowerError as reason:
-        return str(reason)
 
 
 def _from_multiples(program: Program, analyses: Analyses) -> Program | None:

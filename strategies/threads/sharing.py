@@ -9,10 +9,9 @@ from math import prod
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.block_memory import BlockMemory
-from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
-from metafork.ir.invariants import is_coarsenable
+from metafork.ir.marks import is_coarsenable, phases
 from metafork.ir.program import IntConst, Program
 
 MANY = 1 << 30
@@ -28,8 +27,8 @@ def loops_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = 
     """
     saved = {
         loop: saved_loads(program, memory, loop, in_loops=in_loops)
-        for loop in range(len(program.grid))
-        if is_coarsenable(program, loop)
+        for loop in range(len(program.grid) - 1)
+        if is_coarsenable(program, loop, 2)
     }
     return sorted((loop for loop in saved if saved[loop]), key=lambda loop: -saved[loop])
 

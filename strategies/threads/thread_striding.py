@@ -39,9 +39,9 @@ class ThreadStriding(Strategy, frozen=True):
 
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the version with fewer threads."""
-        if version.program.mapping.striding is not None:
+        if version.program.striding is not None:
             return NotApplied("threads stride over this block already")
-        program = version.program.mapped(striding=analyses.hardware.warp_size)
+        program = replace(version.program, striding=analyses.hardware.warp_size)
         note = "a warp or more threads walk the thread loops of a block"
         try:
             private = {

@@ -9,22 +9,31 @@
       c[p][w] = t;                               }
     }                                            ...
 
-``lowering.unrolling.jam`` does it and says what is proved.  Loops in which loops inside load what does not depend on
-them are taken, two nested ones too (``s0`` by ``s1`` results); the strategy itself is a word in the program's mapping.
-It spends registers to save loads, and makes a variant of its leaf for where they are there.
+The directive ``unroll_and_jam`` marks the loops and says what is proved (``metafork.transform.unroll_and_jam``).  Loops
+in which loops inside load what does not depend on them are taken, two nested ones too (``s0`` by ``s1`` results).
+Neighbours in shared memory are then read by one access, where that changes anything.  It spends registers to save
+loads, and makes a variant of its leaf for where they are there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
 from typing import ClassVar
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.memory.block_shape import phases
-from metafork.ir.kernel import Space
-from metafork.ir.program import For, Program, Version, walk_statements
-from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.evaluators.kernels import differ
+from metafork.ir import program as ir
+from metafork.ir.marks import jammed_loops, phases, results_of
+from metafork.ir.program import Program, Version
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 from metafork.strategies.threads.needs import PTX
+from metafork.transform.directive import Refused
+from metafork.transform.unroll_and_jam import UnrollAndJam as Directive
+
+MOST_RESULTS = 16
+"""Most iterations that nested loops run together."""
 
 
 class UnrollAndJam(Strategy, frozen=True):
@@ -44,31 +53,72 @@ class UnrollAndJam(Strategy, frozen=True):
         program = version.program
         if version.ir_strategies:
             return PTX
-        if program.mapping.jammed is not None:
+        if jammed_loops(program) or program.mapping.wide:
             return NotApplied("loops run several iterations together already")
-        tiled = program.mapped(jammed=self.most)
-        try:
-            if not _may_share(program, analyses) or _code(tiled, analyses) == _code(program, analyses):
-                return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
-        except CannotLowerError as reason:
-            return NotApplied(str(reason))
+        tiled = program
+        for phase in phases(program):
+            tiled, _ = self._jammed(tiled, phase.body, analyses)
+        if differ(tiled.mapped(wide=True), tiled, analyses):
+            tiled = tiled.mapped(wide=True)
+        if tiled is program:
+            return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
         note = f"{self.most} iterations of a loop run together, and share what loops in it load"
         return Applied(Version(tiled, version.ir_strategies), note, Effect("unroll-and-jam"))
 
+    def _jammed(self, program: Program, body: Sequence[ir.Stmt], analyses: Analyses) -> tuple[Program, int]:
+        """Return a program with loops of a thread's code jammed, and how many iterations of nested ones that makes."""
+        most = 1
+        for stmt in body:
+            inside = 1
+            match stmt:
+                case ir.For(init=ir.Declare(name=name), body=inner):
+                    program, inside = self._jammed(program, inner, analyses)
+                    factor = self._factor(program, name, inner, inside, analyses)
+                    result = None if factor is None else Directive(name, factor).apply(program, analyses)
+                    if factor is not None and not (result is None or isinstance(result, Refused)):
+                        program, inside = result, inside * factor
+                case ir.If(then=then, otherwise=otherwise):
+                    program, inside = self._jammed(program, (*then, *otherwise), analyses)
+                case ir.For(body=inner) | ir.While(body=inner):
+                    program, inside = self._jammed(program, inner, analyses)
+                case _:
+                    pass
+            most = max(most, inside)
+        return program, most
 
-def _may_share(program: Program, analyses: Analyses) -> bool:
-    """Say whether there is a loop in a loop of a thread, or shared memory, of which several elements are read at once.
-
-    Without either the kernel with jammed loops is the kernel, and need not be made.
-    """
-    loops = (loop for phase in phases(program) for loop in walk_statements(phase.body) if isinstance(loop, For))
-    if any(isinstance(inner, For) for loop in loops for inner in walk_statements(loop.body)):
-        return True
-    return any(memory.space is Space.SHARED for memory in lower(program, program.name, analyses).memories)
-
-
-def _code(program: Program, analyses: Analyses) -> object:
-    return lower(program, program.name, analyses).body
+    def _factor(
+        self, program: Program, variable: str, body: Sequence[ir.Stmt], inside: int, analyses: Analyses
+    ) -> int | None:
+        """Return how many iterations of a loop are to run together; ``None`` where they share no loads, or are few."""
+        written = {
+            stmt.target.array
+            for stmt in ir.walk_statements(tuple(body))
+            if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Element)
+        }
+        trips = None
+        shares = False
+        for one in analyses.references(program, analyses.facts(program)):
+            place = next((at for at, loop in enumerate(one.loops) if loop.var == variable), None)
+            if place is None or one.loops[place].kind is not LoopKind.SERIAL:
+                continue
+            trips = one.loops[place].trips
+            indices = [index for index in one.indices if index is not None]
+            shares |= (
+                one.array not in written
+                and place + 1 < len(one.loops)
+                and len(indices) == len(one.indices)
+                and not any(variable in index.symbols for index in indices)
+            )
+        if not shares:
+            return None
+        together = inside * prod(results_of(program))
+        if trips is not None and trips.is_constant:
+            count = int(trips.constant_value())
+            if 2 <= count <= max(self.most, MOST_RESULTS // 2) and count * together <= MOST_RESULTS:
+                return count
+            if count < self.most:
+                return None
+        return self.most if self.most * together <= MOST_RESULTS else None
 
 
 STRATEGY = UnrollAndJam()

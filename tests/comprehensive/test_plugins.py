@@ -30,9 +30,9 @@ class Small(Strategy, frozen=True):
     really: bool = True
 
     def apply(self, version, analyses):
-        if version.program.mapping.striding is not None or not self.really:
+        if version.program.striding is not None or not self.really:
             return NotApplied("no")
-        return Applied(replace(version, program=version.program.mapped(striding=self.threads)), "small blocks")
+        return Applied(replace(version, program=replace(version.program, striding=self.threads)), "small blocks")
 
 
 STRATEGY = Small()

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedSymbol
@@ -15,7 +16,7 @@ B, B0, s, m, dim0, ub1 = (Polynomial.symbol(name) for name in ("B", "B0", "s", "
 
 
 def loads(text, cached=None, striding=None, ir_strategies=()):
-    version = program(text).mapped(striding=striding)
+    version = replace(program(text), striding=striding)
     if cached is not None:
         version = version.mapped(cached=cached)
     return COUNTER.evaluate(Version(version, ir_strategies), Analyses())

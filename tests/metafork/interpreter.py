@@ -9,6 +9,7 @@ import random
 from itertools import product
 
 from metafork.analysis.exactness import with_exactness
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, fitted, operation
 from metafork.ir.arithmetic.types import common_type
@@ -53,8 +54,8 @@ MISSING = object()
 
 
 def program(text):
-    """Return the program of the first schedule of a text."""
-    return with_exactness(parse(Source("test.mf", text)).schedules[0].program)
+    """Return the program of the first schedule of a text, with its directives applied."""
+    return with_exactness(scheduled_unit(parse(Source("test.mf", text))).schedules[0].program)
 
 
 def run(program, scalars, arrays, seed=0):

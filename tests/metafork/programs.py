@@ -1,15 +1,26 @@
 """Programs for tests: the body of a schedule in a few words of C."""
 
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.exactness import with_exactness
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
-from metafork.ir.program import Program
+from metafork.ir.program import Program, Version
 from metafork.strategies.caching import with_cached_arrays
+from metafork.strategies.strategy import Applied
+from metafork.strategies.threads.unroll_and_jam import UnrollAndJam
 
 
 def program(text: str, number: int = 0, name: str = "test.mf") -> Program:
-    """Return a schedule of a text, with the cached arrays chosen."""
-    return with_cached_arrays(with_exactness(parse(Source(name, text)).schedules[number].program)).program
+    """Return a schedule of a text, with its directives applied and the cached arrays chosen."""
+    unit = scheduled_unit(parse(Source(name, text)))
+    return with_cached_arrays(with_exactness(unit.schedules[number].program)).program
+
+
+def jammed(one: Program, most: int = 4) -> Program:
+    """Return a program with up to so many iterations of loops together, as far as ``unroll_and_jam`` finds any."""
+    result = UnrollAndJam(most=most).apply(Version(one), Analyses())
+    return result.version.program if isinstance(result, Applied) else one
 
 
 JACOBI = """

@@ -8,6 +8,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import results_of, with_results
 from metafork.ir.program import INT, For, If, Var, Version, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.strategies.granularity_groups import STRATEGY, GranularityGroups
@@ -114,7 +115,7 @@ def test_the_text_that_others_differ_from_is_taken():
 
 def test_where_threads_do_more_already_or_registers_are_short():
     version = Version(program(PRODUCT))
-    for mapped in (version.program.mapped(coarsened=(0, 4)), version.program.mapped(jammed=4)):
+    for mapped in (with_results(version.program, {0: 4}), version.program.mapped(wide=True)):
         assert isinstance(STRATEGY.apply(Version(mapped), Analyses()), NotApplied)
     short = Version(version.program, (Pipeline("rolled", ("O3-rolled",)),))
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
@@ -141,6 +142,6 @@ def test_kernels_at_sizes_that_leave_iterations_over(tmp_path):
         version = applied(source).version
         cases.append(Case(source, points, program=version.program, label=name))
         cases.append(Case(source, points, program=with_tiles(version).program, label=f"{name}, tiled"))
-    assert with_tiles(applied(PRODUCT).version).program.mapping.coarsened == (0, 4)
+    assert results_of(with_tiles(applied(PRODUCT).version).program) == (4, 1)
     assert run(cases, tmp_path / "whole") == {}
     assert run(cases[1:2], tmp_path / "walked", grid_limit=2) == {}

@@ -208,7 +208,7 @@ def test_every_layout_computes_what_the_program_means(tmp_path):
     # The padding of a tile shows any access outside of it, and the other layouts any two at one place.
     laid_out = [with_layout(case, layout) for case in tiled for layout in (Layout("reversed"), Layout(padding=1))]
     strides = [
-        replace(case, program=case.program.mapped(striding=32), label=f"{case.label} striding")
+        replace(case, program=replace(case.program, striding=32), label=f"{case.label} striding")
         for case in laid_out
         if case.function.name == "transpose_true"
     ]

@@ -53,6 +53,7 @@ from metafork.comprehensive.verification.translation.played import (
 from metafork.comprehensive.verification.translation.played_kernel import manners_of, play_kernel, statements_of
 from metafork.ir import program as ir
 from metafork.ir.kernel import Kernel
+from metafork.ir.marks import factors_of
 from metafork.ir.rewriting import variables
 from metafork.lowering.lowering import typed_kernel
 
@@ -101,7 +102,7 @@ def validate(
     deadline = time.monotonic() + seconds
     factors = _factors(leaf) - _factors(source)
     try:
-        tested = _played(source, leaf, kernel, points, deadline, factors | leaf.mapping.factors)
+        tested = _played(source, leaf, kernel, points, deadline, factors | factors_of(leaf))
     except _RefutedError as refuted:
         return Validation(Verdict.NO, str(refuted))
     proved, reason = _proved(source, leaf, shapes, deadline, factors)

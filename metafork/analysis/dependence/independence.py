@@ -43,28 +43,29 @@ class Independence(Struct, frozen=True):
 
 
 def iterations_independent(
-    program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset(), *, in_place: bool = False
+    program: Program, loop: str, analyses: Analyses, private: frozenset[str] = frozenset(), *, within: str | None = None
 ) -> Independence:
     """Say whether the iterations of the serial loop with variable ``loop`` are independent.
 
     Every access to an array that is written stands inside the loop (the caller sees to that), and no local hides
-    another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  Where the loop
-    stays ``in_place``, what stands outside comes before or behind all of it, and is not asked for.  A NO or an UNKNOWN
-    says in ``reason`` which accesses are at fault.
+    another name.  ``private`` are block arrays declared inside the loop: each iteration has its own.  Where iterations
+    stay ``within`` a loop, itself or one around it, what stands outside of that comes before or behind all of it, and
+    is not asked for; nor are different iterations of the loops around it.  A NO or an UNKNOWN says in ``reason`` which
+    accesses are at fault.
     """
     facts = analyses.facts(program)
     for path in uniform_paths(program):
-        found = _on_path(path, analyses, facts, loop, private, in_place)
+        found = _on_path(path, analyses, facts, loop, private, within)
         if not found:
             return found
     return Independence(Verdict.YES)
 
 
 def _on_path(
-    path: UniformPath, analyses: Analyses, facts: Facts, loop: str, private: frozenset[str], in_place: bool
+    path: UniformPath, analyses: Analyses, facts: Facts, loop: str, private: frozenset[str], within: str | None
 ) -> Independence:
     accesses = analyses.references(path.program, facts)
-    if in_place:
+    if within is not None:
         accesses = tuple(access for access in accesses if _range_of(access, loop) is not None)
         declared = (stmt.name for stmt in walk_statements(path.program.body) if isinstance(stmt, Declare))
         if not accesses and loop in declared:
@@ -80,13 +81,15 @@ def _on_path(
         if key in seen:
             continue
         seen.add(key)
-        verdict, reason = _compared(first, second, loop, overlaps)
+        verdict, reason = _compared(first, second, loop, overlaps, within)
         if verdict is not Verdict.YES:
             return Independence(verdict, reason, _at_fault(first, second, loop))
     return Independence(Verdict.YES)
 
 
-def _compared(first: Reference, second: Reference, loop: str, overlaps: Overlaps) -> tuple[Verdict, str]:
+def _compared(
+    first: Reference, second: Reference, loop: str, overlaps: Overlaps, within: str | None
+) -> tuple[Verdict, str]:
     """Say whether two accesses to one array touch different elements in different iterations, and if not, why."""
     array = first.array
     if _range_of(first, loop) is None or _range_of(second, loop) is None:
@@ -97,7 +100,7 @@ def _compared(first: Reference, second: Reference, loop: str, overlaps: Overlaps
     one_place = first.indices == second.indices and first.loops == second.loops
     if one_place and len(known) == len(first.indices):
         return Verdict.NO if certain else Verdict.UNKNOWN, f"iterations of {loop} touch one element of {array}"
-    meeting = overlaps.overlap(first, second, _instances(first, second, loop))
+    meeting = overlaps.overlap(first, second, _instances(first, second, loop, within))
     if meeting:
         return Verdict.YES, ""
     if None in (*first.indices, *second.indices):
@@ -108,7 +111,7 @@ def _compared(first: Reference, second: Reference, loop: str, overlaps: Overlaps
     return Verdict.UNKNOWN, f"it is not proved that no two {where}"
 
 
-def _instances(first: Reference, second: Reference, loop: str) -> Instances:
+def _instances(first: Reference, second: Reference, loop: str, within: str | None) -> Instances:
     """Return two points of one block, and of one thread where no barrier stands between the accesses."""
     # A loop of unknown shape is no part of ``loops``; it may stand at block level.
     one_thread = (
@@ -119,7 +122,9 @@ def _instances(first: Reference, second: Reference, loop: str) -> Instances:
         and all(range_.kind is not LoopKind.BLOCK for range_ in (*first.loops, *second.loops))
     )
     kinds = (LoopKind.GRID, LoopKind.THREAD) if one_thread else (LoopKind.GRID,)
-    return Instances(frozenset(range_.var for range_ in second.loops if range_.kind in kinds), (loop,))
+    names = [range_.var for range_ in second.loops]
+    around = names[: names.index(within)] if within in names else []
+    return Instances(frozenset([*around, *(one.var for one in second.loops if one.kind in kinds)]), (loop,))
 
 
 def _at_fault(first: Reference, second: Reference, loop: str) -> Reference:

@@ -6,16 +6,12 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.prover import Prover
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.scope import Scope
-from metafork.ir.program import Declare, Phase, Program, walk_statements
+from metafork.ir.marks import phases
+from metafork.ir.program import Declare, Phase, Program
 
 
 class UnknownShapeError(Exception):
     """A thread extent is no polynomial in parameters; the message names the loop."""
-
-
-def phases(program: Program) -> tuple[Phase, ...]:
-    """Return the phases of a program in textual order."""
-    return tuple(stmt for stmt in walk_statements(program.body) if isinstance(stmt, Phase))
 
 
 def only_phase(program: Program) -> Phase | None:
@@ -39,8 +35,8 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
     their extents, a derived symbol of ``scope`` where no phase is proved to have it.  Raises ``UnknownShapeError``
     where an extent is no polynomial.
     """
-    if program.mapping.striding is not None:
-        return (Polynomial.constant(program.mapping.striding),)
+    if program.striding is not None:
+        return (Polynomial.constant(program.striding),)
     shape: list[Polynomial] = []
     nests = [tuple(reversed(phase.threads)) for phase in phases(program)]
     for axis in range(len(nests[0])):
@@ -49,20 +45,9 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
             extent = scope.polynomial(nest[axis].extent)
             if extent is None:
                 raise UnknownShapeError(f"the extent of {nest[axis].var} is no polynomial in parameters")
-            extents.append(in_groups(extent, iterations_of(program, len(nest) - 1 - axis), scope, nest[axis].var))
+            extents.append(in_groups(extent, nest[axis].results, scope, nest[axis].var))
         shape.append(largest(prover, scope, extents))
     return tuple(shape)
-
-
-def iterations_of(program: Program, loop: int) -> int:
-    """Return how many iterations of a thread loop, counted from the outermost, one thread runs."""
-    mapping = program.mapping
-    for several in (mapping.coarsened, mapping.crossed):
-        if several is not None and several[0] == loop:
-            return several[1]
-    if mapping.columns is not None and loop == len(phases(program)[0].threads) - 1:
-        return mapping.columns
-    return 1
 
 
 def in_groups(extent: Polynomial, count: int, scope: Scope, loop: str) -> Polynomial:

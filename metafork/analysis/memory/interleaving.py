@@ -23,20 +23,24 @@ from metafork.analysis.memory.copy_walk import copy_walk
 from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
-from metafork.ir.mapping import ROW_BY_ROW, Mapping
+from metafork.ir.mapping import ROW_BY_ROW
+from metafork.ir.marks import results_of
+from metafork.ir.program import Program
 
 VECTOR = 16
 """Bytes of the widest access of a thread."""
 MOST_TRIPS = 16
 """Most trips of a loop that compilers are sure to unroll; one by one, accesses that lie apart meet in a bank."""
+FEW_TRIPS = 4
+"""Trips of an outer loop that run side by side."""
 
 
-def interleaving(window: Window, mapping: Mapping, shape: Sequence[Polynomial], prover: Prover) -> Interleaving | None:
+def interleaving(window: Window, program: Program, shape: Sequence[Polynomial], prover: Prover) -> Interleaving | None:
     """Return how a window that is only read is kept, in a block of that shape (x first); ``None`` for row by row."""
     apart, element = shape[0], window.array.element
     if (
-        mapping.jammed is None
-        or mapping.striding is not None
+        not program.mapping.wide
+        or program.striding is not None
         or window.layout != ROW_BY_ROW
         or window.writes
         or any(window.periods)
@@ -52,10 +56,10 @@ def interleaving(window: Window, mapping: Mapping, shape: Sequence[Polynomial], 
     together = 1
     while trips % (2 * together) == 0 and 2 * together * element.size <= VECTOR:
         together *= 2
-    if together == 1 or not all(_fits(one, window, apart, int(trips), mapping.jammed) for one in window.references):
+    if together == 1 or not all(_fits(one, window, apart, int(trips)) for one in window.references):
         return None
     goals = ((one, at_most(window.elements * together, _reads(one))) for one in window.references)
-    if not any(prover.with_premises(_rows(one, mapping)).certifies(goal) for one, goal in goals):
+    if not any(prover.with_premises(_rows(one, program)).certifies(goal) for one, goal in goals):
         return None
     return Interleaving(apart, int(trips), together)
 
@@ -77,7 +81,7 @@ def _digits(reference: Reference, column: Polynomial, apart: Polynomial) -> tupl
     return x[0], serial[0]
 
 
-def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int, jammed: int) -> bool:
+def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int) -> bool:
     """Say whether an access has the column ``w*apart + u`` of a row, of thread u in x, with all w side by side.
 
     They are where w is the innermost loop, or an outer one of few trips, which is unrolled into those inside.
@@ -88,7 +92,7 @@ def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int, j
         return False
     x, serial = found
     return (
-        (reference.loops[-1] == serial or trips <= jammed)
+        (reference.loops[-1] == serial or trips <= FEW_TRIPS)
         and column - window.lows[-1] == Polynomial.symbol(x.var) + apart * Polynomial.symbol(serial.var)
         and serial.trips == Polynomial.constant(trips)
         and not serial.low
@@ -96,11 +100,12 @@ def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int, j
     )
 
 
-def _rows(reference: Reference, mapping: Mapping) -> tuple[Constraint, ...]:
+def _rows(reference: Reference, program: Program) -> tuple[Constraint, ...]:
     """Return that a block has as many rows as a thread takes: in smaller blocks of such threads little is gained."""
-    if mapping.coarsened is None:
+    several = [(axis, count) for axis, count in enumerate(results_of(program)[:-1]) if count > 1]
+    if not several:
         return ()
-    number, count = mapping.coarsened
+    number, count = several[0]
     rows = [loop.trips for loop in reference.loops if loop.kind is LoopKind.THREAD][number]
     return () if rows is None else (at_most(count, rows),)
 

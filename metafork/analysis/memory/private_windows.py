@@ -20,7 +20,8 @@ from metafork.algebra.radix import is_mixed_radix
 from metafork.analysis.delinearization import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, all_run
-from metafork.ir.mapping import ROW_BY_ROW, Mapping
+from metafork.ir.mapping import ROW_BY_ROW
+from metafork.ir.marks import results_of, several_results
 from metafork.ir.program import Array, BlockArray, Program, Stmt, walk_statements
 
 LARGEST_PRIVATE = 16
@@ -77,7 +78,7 @@ def private_windows(program: Program, prover: Prover, found: Sequence[Reference]
     iteration writes is kept for each of them, if all together is not too much; other elements stay in global memory.
     """
     windows = (one for _, one in _judged(program, prover, found) if isinstance(one, PrivateWindow))
-    return _of_rows(program.mapping, windows, LARGEST_PRIVATE)
+    return _of_rows(program, windows, LARGEST_PRIVATE)
 
 
 def own_windows(program: Program, prover: Prover, found: Sequence[Reference]) -> tuple[PrivateWindow, ...]:
@@ -86,7 +87,7 @@ def own_windows(program: Program, prover: Prover, found: Sequence[Reference]) ->
     They need no shared memory.  There are none where ``private_windows`` says that there are none.
     """
     windows = (_own(program, prover, stmt.array, found) for stmt in walk_statements(program.body) if _is_plain(stmt))
-    return _of_rows(program.mapping, (one for one in windows if one is not None), LARGEST_OWN)
+    return _of_rows(program, (one for one in windows if one is not None), LARGEST_OWN)
 
 
 def _is_plain(stmt: Stmt) -> TypeGuard[BlockArray]:
@@ -102,13 +103,15 @@ def _own(program: Program, prover: Prover, array: Array, found: Sequence[Referen
     return window if isinstance(window, PrivateWindow) else None
 
 
-def _of_rows(mapping: Mapping, windows: Iterable[PrivateWindow], most: int) -> tuple[PrivateWindow, ...]:
+def _of_rows(program: Program, windows: Iterable[PrivateWindow], most: int) -> tuple[PrivateWindow, ...]:
     """Return the windows of which each thread has few elements, for each of the iterations that it runs."""
-    if mapping.striding is not None or mapping.columns is not None or mapping.crossed is not None:
+    *outer, columns = results_of(program)
+    several = [(axis, count) for axis, count in enumerate(outer) if count > 1]
+    if program.striding is not None or columns > 1 or len(several) > 1:
         return ()
-    if mapping.coarsened is None:
+    if not several:
         return tuple(windows)
-    loop, rows = mapping.coarsened
+    ((loop, rows),) = several
     each = (replace(one, rows=(len(one.threads) - 1 - loop, rows)) for one in windows if one.certain)
     return tuple(one for one in each if one.registers <= most)
 
@@ -118,7 +121,7 @@ def left_in_global_memory(program: Program, prover: Prover, found: Sequence[Refe
 
     Arrays of which that is not so are not named.
     """
-    if program.mapping.striding is not None or program.mapping.several_results:
+    if program.striding is not None or several_results(program):
         return {}
     return {array: one for array, one in _judged(program, prover, found) if isinstance(one, str)}
 

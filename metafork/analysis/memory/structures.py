@@ -22,6 +22,7 @@ from metafork.analysis.memory.lane_transpose import LARGEST_STRIDE
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope
+from metafork.ir.marks import several_results
 from metafork.ir.program import Array, Program
 
 
@@ -80,9 +81,9 @@ def structures_of(
         raise NoStructureError(f"the structures of {array.whole} have members of several types")
     if array.endless:
         raise NoStructureError(f"it is not known how many elements {array.name} has")
-    if program.mapping.striding is not None:
+    if program.striding is not None:
         raise NoStructureError("threads stride over the thread loops")
-    if program.mapping.several_results:
+    if several_results(program):
         raise NoStructureError("a thread runs several iterations of a thread loop")
     extents = [scope.polynomial(extent) for extent in array.extents[1:]]
     result: list[Structure] = []

@@ -2,13 +2,11 @@
 
 Printed leaves carry it (``metafork.printing.metafork_text``), and C ignores it::
 
-    #pragma metafork mapping striding(32) layout(tile, reversed, 5, 1) transposed(x, y) jammed(4)
-        coarsened(0, 8) columns(4) stages(2)        or        coarsened(0, 4) crossed(1, 4)
+    #pragma metafork mapping layout(tile, reversed, 5, 1) transposed(x, y) wide() stages(2)
 
 ``layout`` gives an array's turn (``none``, ``row``, ``reversed``), the bits that take part and the columns of padding;
-``jammed`` how many iterations of a thread's loop run together; ``coarsened`` how many iterations of which thread loop,
-counted from the outermost, one thread runs, ``crossed`` the same of a second one, and ``columns`` how many of the
-innermost one; ``stages`` how many buffers a window has whose copy runs ahead.
+``wide`` says that threads read neighbours in shared memory together; ``stages`` how many buffers a window has whose
+copy runs ahead.
 """
 
 from __future__ import annotations
@@ -22,7 +20,6 @@ from msgspec.structs import replace
 from metafork.frontend.text.preprocessing.branches import Directive
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import Token, end_before
-from metafork.ir.invariants import has_columns, is_coarsenable
 from metafork.ir.mapping import Layout, Mapping
 from metafork.ir.messages.source import Span
 from metafork.ir.program import BlockArray, Program, walk_statements
@@ -81,26 +78,8 @@ class _Reader:
 
     def _with(self, mapping: Mapping, word: str, arguments: list[str]) -> Mapping:
         match word, arguments:
-            case "striding", [count]:
-                return replace(mapping, striding=_number(count, 1, 1024))
-            case "jammed", [count]:
-                return replace(mapping, jammed=_number(count, 2, 16))
-            case "coarsened" | "crossed", [loop, count]:
-                axis = _number(loop, 0, 2)
-                if not is_coarsenable(self._program, axis):
-                    raise ValueError(f"the program has no thread loop {axis} of `int` outside of another one")
-                several = (axis, _number(count, 2, 64))
-                if word == "coarsened":
-                    return replace(mapping, coarsened=several)
-                if mapping.coarsened is None or mapping.coarsened[0] == axis or mapping.columns is not None:
-                    raise ValueError("`crossed` names a second thread loop, behind `coarsened` and without `columns`")
-                return replace(mapping, crossed=several)
-            case "columns", [count]:
-                if not has_columns(self._program):
-                    raise ValueError("the innermost thread loops do not all count `int`")
-                if mapping.crossed is not None:
-                    raise ValueError("`columns` cannot stand with `crossed`")
-                return replace(mapping, columns=_number(count, 2, 4))
+            case "wide", [""]:
+                return replace(mapping, wide=True)
             case "stages", [count]:
                 return replace(mapping, stages=_number(count, 2, 2))
             case "layout", [name, turn, bits, padding]:

@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.ir import program as ir
 from metafork.ir.kernel import VECTORS
-from metafork.lowering.unrolling.jam import copied, counter_of
+from metafork.ir.marks import counter_of
+from metafork.lowering.unrolling.jam import copied
 from metafork.lowering.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 from metafork.lowering.unrolling.short_loops import MOST_TRIPS
 from metafork.lowering.unrolling.vectors import THREAD, is_alike, stored_in, values_of, varies

@@ -35,8 +35,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import conjuncts
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_in, substitute, variables
+from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, substitute, variables
 from metafork.ir.visitor import Rewriter, changed
 from metafork.lowering.unrolling.ahead import unrolls
 from metafork.lowering.unrolling.jam import copied, side_by_side
@@ -99,22 +100,6 @@ class _RarelyRun(Rewriter):
     def loop(self, node: ir.For) -> ir.For:
         few = node.copies or unrolls(node)
         return changed(node, body=self.body(node.body), copies=node.copies if few else ir.ROLLED)
-
-
-def can_run_together(body: Body, own: Set[str]) -> bool:
-    """Say whether copies of a body can stand side by side: it is straight but for counted loops and conditions."""
-    if names_in(body) & own:
-        return False
-    for stmt in ir.walk_statements(body):
-        match stmt:
-            case ir.Declare() | ir.Assign() | ir.If():
-                pass
-            case ir.For(init=ir.Declare(name=name), condition=condition, step=step, body=inner):
-                if condition is None or step is None or name in assigned_variables(inner):
-                    return False
-            case _:
-                return False
-    return True
 
 
 class Rows(Struct, frozen=True):

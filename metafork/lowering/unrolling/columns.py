@@ -33,13 +33,13 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
+from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import variables
 from metafork.lowering.unrolling.ahead import four_at_a_time
 from metafork.lowering.unrolling.coarsening import (
     LARGEST_TEST,
     Rows,
-    can_run_together,
     coarsened,
     computed_once,
     every,

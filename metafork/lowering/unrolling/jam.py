@@ -1,4 +1,4 @@
-"""Unroll and jam: several iterations of a thread's loop together, so that what they all load is loaded once.
+"""Unroll and jam, carried out: copies of a loop's body side by side (``metafork.transform.unroll_and_jam``).
 
 ``before --> after``, for 4 iterations together::
 
@@ -10,14 +10,6 @@
     }                                                c[q + w] = c0;  ...  c[q + w + 3] = c0_4;
                                                    }
                                                    for (int w = s / 4 * 4; w < s; w++) ...   as before
-
-A loop of at most as many iterations, by a constant, becomes one iteration without the loop around it.  After Callahan,
-Carr and Kennedy, "Improving register allocation for subscripted variables" (PLDI 1990).
-
-Legality.  Iterations are *independent*: an array that one writes is accessed at one place only, whose index is another
-in every iteration, whatever the iterations of loops inside (mixed radix); scalars that one assigns are its own; no
-condition reads memory.  So iterations may run in any interleaving that keeps the order within each, and each element
-sees its updates in the same order.  A loop that is not proved to be so stays as it is.
 """
 
 from __future__ import annotations
@@ -25,148 +17,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.prover import Prover
-from metafork.algebra.radix import is_mixed_radix
-from metafork.analysis.references import Reference
-from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import arrays_read, assigned_variables, substitute, variables
+from metafork.ir.rewriting import substitute
 
 INT = ScalarType.INT
-MOST_RESULTS = 16
-"""Most iterations that nested loops run together."""
-
 Body = tuple[ir.Stmt, ...]
 
 
-class Jam(Struct, frozen=True):
-    """How many iterations of a loop run together; ``whole``: these are all that it has."""
-
-    factor: int
-    whole: bool
-
-
-def jam_of(loop: ir.For, references: Sequence[Reference], inside: int, most: int, prover: Prover) -> Jam | None:
-    """Return how a thread's loop is unrolled and jammed; ``None`` where that is not proved legal or shares nothing.
-
-    ``references`` are the accesses in it; ``inside`` is how many iterations the loops in it run together already.
-    """
-    variable = counter_of(loop)
-    if variable is None or not _plain(loop.body):
-        return None
-    ranges = {range_ for one in references for range_ in one.loops if range_.var == variable}
-    if len(ranges) != 1:
-        return None
-    (range_,) = ranges
-    if range_.kind is not LoopKind.SERIAL or range_.low or range_.step != 1 or range_.inside or not range_.dense:
-        return None
-    written = {one.array for one in references if one.writes}
-    if not all(_apart([one for one in references if one.array == array], range_, prover) for array in written):
-        return None
-    depth = {len(_within(one, range_)) for one in references}
-    shared = any(
-        one.array not in written and _within(one, range_) and all(variable not in i.symbols for i in one.indices if i)
-        for one in references
-        if None not in one.indices
-    )
-    if not shared or depth == {0}:
-        return None
-    if range_.trips is not None and range_.trips.is_constant:
-        trips = int(range_.trips.constant_value())
-        if 2 <= trips <= max(most, MOST_RESULTS // 2) and trips * inside <= MOST_RESULTS:
-            return Jam(trips, True)
-        if trips < most:
-            return None
-    return Jam(most, False) if most * inside <= MOST_RESULTS else None
-
-
-def counter_of(loop: ir.For) -> str | None:
-    """Return the variable of ``for (int w = 0; w < limit; w++)`` with a limit that the body leaves as it is."""
-    match loop:
-        case ir.For(
-            init=ir.Declare(name=name, type=ScalarType.INT, value=ir.IntConst(value=0)),
-            condition=ir.Binary(op="<", left=ir.Var(name=tested), right=limit),
-            step=ir.Assign(target=ir.Var(name=stepped), op="+", value=ir.IntConst(value=1)),
-        ) if name == tested == stepped and limit.type is INT and not arrays_read(limit):
-            changed = assigned_variables(loop.body) | {
-                s.name for s in ir.walk_statements(loop.body) if isinstance(s, ir.Declare)
-            }
-            return None if (variables(limit) | {name}) & changed else name
-    return None
-
-
-def _plain(body: Body) -> bool:
-    """Say whether a body is straight but for loops and conditions on scalars, and assigns its own scalars only."""
-    own = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
-    if not assigned_variables(body) <= own:
-        return False
-    for stmt in ir.walk_statements(body):
-        match stmt:
-            case ir.Declare() | ir.Assign():
-                pass
-            case ir.For(init=ir.Declare(), condition=condition) if condition is not None:
-                if arrays_read(condition):
-                    return False
-            case ir.If(condition=condition):
-                if arrays_read(condition):
-                    return False
-            case _:
-                return False
-    return True
-
-
-def _within(reference: Reference, range_: LoopRange) -> tuple[LoopRange, ...]:
-    """Return the loops of a reference inside a loop."""
-    position = reference.loops.index(range_)
-    return reference.loops[position + 1 :]
-
-
-def _apart(references: Sequence[Reference], range_: LoopRange, prover: Prover) -> bool:
-    """Say whether different iterations are proved to touch different elements of an array, by all these accesses."""
-    first = references[0]
-    for axis, index in enumerate(first.indices):
-        if index is None or range_.var not in index.symbols:
-            continue
-        places = {
-            (one.indices[axis], tuple(loop for loop in _within(one, range_) if loop.var in index.symbols))
-            for one in references
-        }
-        digits = [range_, *(loop for loop in _within(first, range_) if loop.var in index.symbols)]
-        if len(places) == 1 and is_mixed_radix(index, digits, prover):
-            return True
-    return False
-
-
-def jammed(loop: ir.For, jam: Jam, taken: set[str]) -> Body:
+def jammed(loop: ir.For, factor: int, taken: set[str]) -> Body:
     """Return a loop of a kernel with so many iterations together, and the loop over those that are left.
 
-    ``taken`` grows by the names of scalars.
+    Of one that has ``factor`` iterations only its body is left.  ``taken`` grows by the names of scalars.
     """
     init, condition, step = loop.init, loop.condition, loop.step
     assert isinstance(init, ir.Declare)
     assert isinstance(condition, ir.Binary)
     assert step is not None
-    variable = ir.Var(init.name, init.type)
+    variable, limit = ir.Var(init.name, init.type), condition.right
+    whole = isinstance(limit, ir.IntConst) and limit.value == factor
     copies = []
-    for number in range(jam.factor):
+    for number in range(factor):
         shifted: ir.Expr = ir.IntConst(number)
-        if not jam.whole:
+        if not whole:
             shifted = variable if number == 0 else ir.binary("+", variable, ir.IntConst(number))
         copies.append(copied(loop.body, {variable.name: shifted}, taken))
     body = side_by_side(copies)
-    if jam.whole:
+    if whole:
         return body
-    limit = condition.right
-    even = ir.binary("*", ir.binary("/", limit, ir.IntConst(jam.factor)), ir.IntConst(jam.factor))
+    even = ir.binary("*", ir.binary("/", limit, ir.IntConst(factor)), ir.IntConst(factor))
     main = replace(
-        loop, condition=ir.binary("<", variable, even), step=replace(step, value=ir.IntConst(jam.factor)), body=body
+        loop, condition=ir.binary("<", variable, even), step=replace(step, value=ir.IntConst(factor)), body=body
     )
-    if isinstance(limit, ir.IntConst) and limit.value % jam.factor == 0:
+    if isinstance(limit, ir.IntConst) and limit.value % factor == 0:
         return (main,)
     return (main, replace(loop, init=replace(init, value=even)))
 

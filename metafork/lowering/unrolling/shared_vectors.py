@@ -29,9 +29,9 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.marks import counter_of
 from metafork.ir.polynomial_code import conjunction
 from metafork.lowering.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
-from metafork.lowering.unrolling.jam import counter_of
 from metafork.lowering.unrolling.shared_loads import changing_scalars
 from metafork.lowering.unrolling.short_loops import without_short_loops
 from metafork.lowering.unrolling.vectors import divides, values_of, with_vectors

@@ -128,14 +128,14 @@ def test_bare_fragments_and_functions_of_that_name(tmp_path):
 @pytest.mark.parametrize(
     "where",
     [
-        "#pragma metafork mapping striding(64)\nmeta_static",
-        "meta_static(s: 1)\n#pragma metafork mapping striding(64)\n",
+        "#pragma metafork mapping stages(2)\nmeta_static",
+        "meta_static(s: 1)\n#pragma metafork mapping stages(2)\n",
     ],
 )
 def test_a_pragma_stands_before_or_behind_it(where):
     text = ONE.replace("meta_static(s: 2, B: 4, 8)", where if where.endswith("\n") else f"\n{where}(s: 1)\n")
     read = program(text)
-    assert (read.mapping.striding, read.static) == (64, (("s", (1,)),))
+    assert (read.mapping.stages, read.static) == (2, (("s", (1,)),))
     assert program(metafork_text(read)) == read
 
 

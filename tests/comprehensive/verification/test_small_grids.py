@@ -7,6 +7,7 @@ import pytest
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.verification.point_choice import chosen_points
 from metafork.comprehensive.verification.points import TOGETHER, WALKS, Points
+from metafork.ir.marks import results_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 FIVE_POINTS = Path(__file__).parents[3] / "bench" / "programs" / "jacobi2d_time.mf"
@@ -63,7 +64,7 @@ def test_grids_of_scalars_that_a_strategy_defined_are_walked():
 def test_a_variant_that_only_full_blocks_reach_has_points():
     names = ("register_tile",)
     tree = optimize(FIVE_POINTS, counters=("threads_per_block",), strategies=names).schedules[0]
-    tall = keys(tree, lambda one: (one.version.program.mapping.coarsened or (0, 0))[1] == 16)
+    tall = keys(tree, lambda one: 16 in results_of(one.version.program))
     assert tall
     finder = Points(tree)
     small = {
@@ -84,7 +85,7 @@ def test_a_variant_that_only_full_blocks_reach_has_points():
 @pytest.mark.slow
 def test_a_variant_that_few_blocks_reach_has_its_points_beside_instances():
     tree = optimize(EXAMPLES / "heat3d.mf", static="auto").schedules[0]
-    planes = keys(tree, lambda one: one.version.program.mapping.crossed is not None and not one.values)
+    planes = keys(tree, lambda one: results_of(one.version.program)[:2] == (8, 4) and not one.values)
     points = chosen_points(Points(tree), 24, 3000)
     assert planes
     assert all(len(points[key]) == 24 for key in planes)

@@ -155,9 +155,9 @@ def test_matmul():
 
 
 def test_a_block_that_strides_is_counted_by_the_threads_of_a_warp():
-    assert degree(program(TRANSPOSE, 1).mapped(striding=32)) == 32
+    assert degree(replace(program(TRANSPOSE, 1), striding=32)) == 32
     wide = program(TRANSPOSE.replace("int dim0", "assert(32 <= B1 && 32 <= B0); int dim0"))
-    assert degree(wide.mapped(striding=32)) == 1
+    assert degree(replace(wide, striding=32)) == 1
 
 
 def test_threads_that_a_guard_keeps_out_ask_for_nothing():

@@ -121,7 +121,7 @@ def test_a_constant_block_has_a_constant_number_of_registers():
 
 
 def test_what_has_no_kernel_has_no_count(monkeypatch):
-    from metafork.evaluators import registers_per_thread as module
+    from metafork.evaluators import kernels as module
     from metafork.lowering.lowering import CannotLowerError
 
     def refuse(program, name, analyses):

@@ -96,7 +96,7 @@ BROKEN = {
     "an array in shared memory that is not there": (program(TRANSPOSE).mapped(cached=("z",)), "names z"),
     "an array in two places": (program(TRANSPOSE).mapped(cached=("a",), transposed=("a",)), "a stands for two things"),
     "a layout of nothing": (program(TRANSPOSE).mapped(cached=(), layouts=(("a", Layout("row")),)), "names a"),
-    "no threads": (program(TRANSPOSE).mapped(striding=0), "0 threads"),
+    "no threads": (replace(program(TRANSPOSE), striding=0), "0 threads"),
     "a value with the name of an array": (
         replace(program(TRANSPOSE), arrays=(*program(TRANSPOSE).arrays, Array("N", INT, (IntConst(1),)))),
         "N stands for two things",

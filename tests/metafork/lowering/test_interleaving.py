@@ -8,11 +8,12 @@ from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.memory.interleaving import interleaving
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Space
+from metafork.ir.marks import with_results
 from metafork.ir.program import For, If, IntConst, walk_statements
 from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from tests.metafork.kernel_runs import Case, run
-from tests.metafork.programs import program
+from tests.metafork.programs import jammed, program
 
 PRODUCT = """
 #include <assert.h>
@@ -52,18 +53,19 @@ def text_of(text, name="f", column=APART, type_="float"):
 
 def tiled(text, **values):
     given = program(text)
-    return with_static_values(given, values).mapped(cached=("a", "b"), decided=True, jammed=4)
+    cached = with_static_values(given, values).mapped(cached=("a", "b"), decided=True)
+    return jammed(cached).mapped(wide=True)
 
 
-def kept(text, shape=None, coarsened=None, **values):
+def kept(text, shape=None, rows=1, **values):
     """Return (trips, together) of each window that is interleaved, by array."""
-    given, analyses = tiled(text, **values).mapped(coarsened=coarsened), Analyses()
+    given, analyses = with_results(tiled(text, **values), {0: rows}), Analyses()
     memory = block_memory(given, analyses)
     prover = analyses.prover(memory.facts.constraints, memory.facts.derived)
     extents = [Polynomial.symbol("B") if "B" not in values else Polynomial.constant(values["B"])] * 2
     found = {}
     for held in memory.paths[0].windows:
-        one = interleaving(held.window, given.mapping, shape or extents, prover)
+        one = interleaving(held.window, given, shape or extents, prover)
         if one is not None:
             found[held.window.array.name] = (one.trips, one.together)
     return found
@@ -108,13 +110,13 @@ def test_columns_of_an_outer_loop_that_is_unrolled_lie_together():
 def test_rows_of_a_thread_say_how_often_a_block_reads():
     literal = text_of(LITERAL, column=LITERAL_APART)
     assert kept(literal) == {}
-    assert kept(literal, coarsened=(0, 4)) == {"b": (4, 4)}
-    assert kept(literal, coarsened=(0, 2)) == {}
+    assert kept(literal, rows=4) == {"b": (4, 4)}
+    assert kept(literal, rows=2) == {}
 
 
 def test_windows_of_wide_accesses_begin_where_these_are_aligned():
     """Behind a window of any size, of ``B * K`` words, no access of 16 bytes would be."""
-    given = tiled(text_of(LITERAL, column=LITERAL_APART)).mapped(coarsened=(0, 4))
+    given = with_results(tiled(text_of(LITERAL, column=LITERAL_APART)), {0: 4})
     offsets = {one.name: one.offset for one in lower(given, "k").memories if one.space is Space.SHARED}
     assert offsets["shared_b"] == IntConst(0, ScalarType.LONG_LONG)
     assert offsets["shared_a"] != offsets["shared_b"]
@@ -139,7 +141,7 @@ def test_rows_stay_in_order_where_that_is_not_proved_to_be_right_or_to_pay():
     assert kept(text_of(PRODUCT), B=2, K=8, s=4) == {}  # each element is read twice only
     plain = with_static_values(program(text_of(PRODUCT)), values).mapped(cached=("a", "b"), decided=True)
     (window,) = [held.window for held in block_memory(plain).paths[0].windows if held.window.array.name == "b"]
-    assert interleaving(window, plain.mapping, [Polynomial.constant(16)] * 2, Analyses().prover((), ())) is None
+    assert interleaving(window, plain, [Polynomial.constant(16)] * 2, Analyses().prover((), ())) is None
 
 
 @pytest.mark.parametrize("text", [PRODUCT, STRIDED])

@@ -6,8 +6,10 @@ import pytest
 from msgspec.structs import fields
 
 from metafork import optimize
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.mapping import Layout
+from metafork.ir.marks import results_of
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
@@ -30,7 +32,7 @@ void f(int n, int B, float x[n][n], float y[n][n]) {
 
 
 def read(text):
-    return parse(Source("read.mf", text)).schedules[0].program
+    return scheduled_unit(parse(Source("read.mf", text))).schedules[0].program
 
 
 @pytest.mark.parametrize("name", sampled(["aos", "jacobi1d", "blur", "matmul", "transpose"], 2))
@@ -52,31 +54,31 @@ def test_leaves_of_examples(name, order):
 
 def test_every_item_is_read():
     program = read(
-        TILES % "#pragma metafork mapping striding(64) layout(x, row, 3, 1) transposed(y) jammed(4) coarsened(0, 8)"
-        " columns(2) stages(2)"
+        TILES % "#pragma metafork mapping layout(x, row, 3, 1) transposed(y) wide() stages(2)\n"
+        "  #pragma metafork schedule(coarsen(u, 8); coarsen(v, 2))"
     )
-    assert (program.mapping.striding, program.mapping.jammed, program.mapping.coarsened) == (64, 4, (0, 8))
-    assert (program.mapping.columns, program.mapping.stages) == (2, 2)
+    assert results_of(program) == (8, 2)
+    assert (program.mapping.wide, program.mapping.stages) == (True, 2)
     assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
     assert program.mapping.transposed == ("y",)
     assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
-    assert read(metafork_text(program)).mapping == program.mapping
+    again = read(metafork_text(program))
+    assert (again.mapping, again.body) == (program.mapping, program.body)
 
 
 def test_other_pragmas_mean_nothing():
-    assert read(TILES % "#pragma omp parallel").mapping.striding is None
-    assert read(TILES % "#pragma metafork mapping striding(64)\n  m = n / B;").mapping.striding is None
+    assert read(TILES % "#pragma omp parallel").mapping.stages == 1
+    assert read(TILES % "#pragma metafork mapping stages(2)\n  m = n / B;").mapping.stages == 1
 
 
 @pytest.mark.parametrize(
     ("items", "reason"),
     [
-        ("striding(0)", "no number from 1 to 1024"),
-        ("striding(99999999999999999999)", "no number from 1 to 1024"),
-        ("striding(32) striding(64)", "stands twice"),
-        ("jammed(1)", "no number from 2 to 16"),
+        ("stages(99999999999999999999)", "no number from 2 to 2"),
+        ("stages(2) stages(2)", "stands twice"),
+        ("wide(2)", "no item of a mapping"),
         ("stages(1)", "no number from 2 to 2"),
-        ("striding(32", "no item of a mapping"),
+        ("stages(2", "no item of a mapping"),
         ("stride(32)", "no item of a mapping"),
         ("layout(x, row, 5)", "no item of a mapping"),
         ("layout(x, twisted, 5, 0)", "no turn of a layout"),

@@ -3,6 +3,7 @@
 import pytest
 
 from metafork.analysis.analyses import Analyses
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_program
@@ -69,7 +70,8 @@ AFTER = {
           if (i_i < blocks - 2 * i_o) {
             int i = 2 * i_o + i_i;""",
     "cache(a)": "meta_schedule cache(a)",
-    "stride(32)": "#pragma metafork mapping striding(32)",
+    "stride(32)": "#pragma metafork schedule(stride(32))",
+    "coarsen(u, 4)": "#pragma metafork schedule(coarsen(u, 4))",
 }
 
 
@@ -77,7 +79,7 @@ AFTER = {
 def test_the_program_afterwards(schedule):
     text = metafork_text(scheduled(SCALED, schedule))
     assert AFTER[schedule].strip("\n") in text
-    assert metafork_text(parse(Source("test.mf", text)).schedules[0].program) == text  # it reads back
+    assert metafork_text(scheduled_unit(parse(Source("test.mf", text))).schedules[0].program) == text  # it reads back
 
 
 TWO_PHASES = """void two(int n, int B, int m, const float a[n], float b[n], float c[n][m])
@@ -156,6 +158,16 @@ REFUSED = {
      "  meta_schedule {\n    meta_for (int i = 0; i < n / B; i++)\n      meta_for (int u = 0; u < B; u++)\n"
      "        c[i * B + u] = b[p[i * B + u]];\n  }\n}\n"): "",
     ("stride(32); stride(64)", SCALED): "stride already",
+    ("coarsen(u, 2); coarsen(u, 2)", SCALED): "has several results over `u` already",
+    ("coarsen(u, 5)", SCALED): "no thread runs 5 iterations of `u`",
+    ("coarsen(i, 2)", SCALED): "`i` is no thread loop",
+    ("stride(32); coarsen(u, 2)", SCALED): "the threads of a block stride",
+    ("unroll_and_jam(u, 2)", SCALED): "`u` is no loop of a thread",
+    ("unroll_and_jam(k, 2)", MATMUL): "`k` is no loop of a thread",
+    ("unroll_and_jam(z, 2)", MATMUL): "touch one element of c",
+    ("unroll_and_jam(l, 4)", TWO_PHASES): "the loop over `l` has fewer than 4 iterations",
+    ("unroll_and_jam(k, 2); unroll_and_jam(k, 2)", TWO_PHASES): "run together already",
+    ("unroll_and_jam(k, 4)", LEFT): "cannot stand side by side",
 }  # fmt: skip
 
 
@@ -217,18 +229,20 @@ RUNS = {
     SCALED: (
         ["tile(u, 4)", "tile(u, 3, layout=strided, tail=peel)", "tile(i, 2)", "tile(i, 3, layout=strided)",
          "tile(i, 2, tail=peel); tile(u, 2, tail=peel)", "tile(u, 4); tile(u_i, 2); tile(u_o, 2)",
-         "tile(u, 4); stride(2)", "tile(u, 1024)"],
+         "tile(u, 4); stride(2)", "tile(u, 1024)", "coarsen(u, 4)", "tile(u, 3); coarsen(u_o, 2)"],
         grid(n=[1, 7, 24], B=[1, 3, 4, 9]),
     ),
     TWO_PHASES: (
         ["tile(u, 4); tile(k, 2)", "tile(v, 2, layout=strided); tile(i, 2)", "tile(r, 2)", "tile(r, 3, tail=peel)",
          "tile(k, 3); tile(k_i, 2)", "tile(l, 2); tile(k, 4, tail=peel)", "interchange(k, l)",
-         "tile(i, 2, layout=strided, tail=peel); tile(r, 2); tile(u, 2); tile(l, 3); cache(a)"],
+         "tile(i, 2, layout=strided, tail=peel); tile(r, 2); tile(u, 2); tile(l, 3); cache(a)",
+         "unroll_and_jam(k, 4)", "coarsen(u, 2); tile(k, 3); unroll_and_jam(k_o, 2)"],
         grid(n=[5, 12], B=[1, 4, 5], m=[0, 1, 3, 5]),
     ),
     MATMUL: (
         ["tile(v, 4); tile(u, 4, layout=strided); cache(a); cache(b)", "tile(v, 2, tail=peel); tile(z, 2)",
-         "tile(j, 2); tile(i, 2, tail=peel)", "interchange(z, w); tile(w, 2)", "tile(k, 2); cache(b)"],
+         "tile(j, 2); tile(i, 2, tail=peel)", "interchange(z, w); tile(w, 2)", "tile(k, 2); cache(b)",
+         "coarsen(v, 4); interchange(z, w); unroll_and_jam(w, 4); cache(a); cache(b)", "coarsen(v, 2); coarsen(u, 4)"],
         [{"n": 12, "B0": b, "ub1": u, "s": s} for b, u, s in ((2, 3, 2), (4, 6, 1), (5, 5, 1), (3, 2, 3))],
     ),
     SHARED: (["tile(u, 4)", "tile(u, 3, layout=strided, tail=peel)", "stride(2)"], grid(n=[12, 20], B=[1, 4, 5])),

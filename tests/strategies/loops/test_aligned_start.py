@@ -3,6 +3,7 @@
 import pytest
 
 from metafork.analysis.analyses import Analyses
+from metafork.ir.marks import with_results
 from metafork.printing.metafork_text import metafork_text
 from metafork.strategies.loops.aligned_start import with_aligned_start
 from tests.metafork.kernel_runs import Case, grid, run
@@ -88,7 +89,7 @@ def test_moved_programs_compute_what_they_did(tmp_path):
         assert one is not None, name
         text = TEXT.format(name=name, blocks=blocks, body=body)
         cases += [Case(text, POINTS, program=one, label=name)]
-        cases += [Case(text, POINTS, program=one.mapped(columns=4, coarsened=(0, 4)), label=f"{name} in vectors")]
+        cases += [Case(text, POINTS, program=with_results(one, {0: 4, 1: 4}), label=f"{name} in vectors")]
     assert run(cases, tmp_path) == {}
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.tree.selection import select
+from metafork.ir.marks import results_of
 
 PLAIN = "b[z][y][x] = 2 * a[z][y][x];"
 FACTORS = "b[z][y][x] = c[z] * a[z][y][x] + c[z + 1];"
@@ -49,9 +50,7 @@ def schedule(text):
 
 def tiled(variant):
     """Return the thread loops of which a thread of a kernel runs several iterations, outermost first."""
-    mapping = variant.version.program.mapping
-    rows = {one[0] for one in (mapping.coarsened, mapping.crossed) if one is not None}
-    return rows | ({2} if mapping.columns else set())
+    return {loop for loop, count in enumerate(results_of(variant.version.program)) if count > 1}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.emit import write_outputs
 from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import results_of
 from metafork.ir.program import Version
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.register_tile import RegisterTile
@@ -29,23 +30,23 @@ void f(int n, int m, int B, int C, const {type} a[n + 2][m + 2], const {type} w[
   }}
 }}"""
 TAKEN = {
-    "a_factor_of_rows": (4, (0, 4), "float", "c[y][x] *= a[y][0] + w[x];"),
-    "a_stencil": (2, (0, 8), "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
+    "a_factor_of_rows": (4, 4, "float", "c[y][x] *= a[y][0] + w[x];"),
+    "a_stencil": (2, 8, "float", "c[y][x] = a[y][x] + a[y + 1][x + 1] + a[y][x + 2] + a[y + 1][x] + a[y][x + 1];"),
     "one_column_further": (
         2,
-        (0, 8),
+        8,
         "float",
         "if (x + 1 < m) c[y][x + 1] = a[y][x + 1] + a[y + 1][x] + a[y + 1][x + 1] + a[y + 1][x + 2] + a[y + 2][x + 1];",
     ),
     "one_column_further_in_pieces_that_lie_apart": (
         2,
-        None,
+        1,
         "float",
         "for (int k = 0; k < 4; k++)"
         " c[y][256 * k + x + 1] = a[y][256 * k + x] + a[y][256 * k + x + 1] + a[y][256 * k + x + 2];",
     ),
-    "nothing_shared_by_rows": (4, None, "int", "c[y][x] += a[y][0];"),
-    "eight_bytes": (2, (0, 8), "double", "c[y][x] *= a[y][0] + w[x];"),
+    "nothing_shared_by_rows": (4, 1, "int", "c[y][x] += a[y][0];"),
+    "eight_bytes": (2, 8, "double", "c[y][x] *= a[y][0] + w[x];"),
 }
 LEFT = {
     "nothing_shared": "c[y][x] = a[y][x];",
@@ -80,7 +81,7 @@ def test_neighbours_that_share_loads_and_lie_side_by_side(name):
     columns, rows, type_, body = TAKEN[name]
     found = applied(body, type_)
     assert isinstance(found, Applied)
-    assert (found.version.program.mapping.columns, found.version.program.mapping.coarsened) == (columns, rows)
+    assert results_of(found.version.program) == (rows, columns)
     assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
 
 
@@ -115,8 +116,7 @@ def test_small_blocks_have_rows_alone():
     text = TEXT.format(body=TAKEN["a_factor_of_rows"][3], type="float", cached="", x="int")
     (tree,) = optimize(text, strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
-    mappings = [one.version.program.mapping for one in leaf.variants]
-    assert [(one.columns, one.coarsened) for one in mappings] == [(4, (0, 4)), (None, (0, 8)), (None, None)]
+    assert [results_of(one.version.program) for one in leaf.variants] == [(4, 4), (8, 1), (1, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -166,11 +166,10 @@ def test_memory_that_no_vector_may_touch_is_accessed_one_by_one(launch, n, size,
     assert aligned or shift
 
 
-@pytest.mark.parametrize(("rows", "several"), [(1, None), (2, (0, 2)), (3, (0, 3)), (64, (0, 4))])
+@pytest.mark.parametrize(("rows", "several"), [(1, 1), (2, 2), (3, 3), (64, 4)])
 def test_a_thread_has_no_more_rows_than_its_loop_has_iterations(rows, several):
     columns, _, type_, body = TAKEN["a_factor_of_rows"]
     text = TEXT.format(type=type_, cached="", x="int", body=body).replace("v < B", f"v < {rows}")
     applied = STRATEGY.apply(Version(program(text)), Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version.program.mapping.columns == columns
-    assert applied.version.program.mapping.coarsened == several
+    assert results_of(applied.version.program) == (several, columns)

@@ -4,10 +4,11 @@ import pytest
 
 from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.optimize import optimize
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.ir_strategies import Pipeline
-from metafork.ir.messages.diagnostics import DiagnosticsError
+from metafork.ir.marks import results_of, with_results
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Version
 from metafork.lowering.lowering import lower
@@ -68,8 +69,7 @@ def applied(body, cached=""):
 
 def test_both_directions_share_loads():
     found = applied(SEVEN)
-    mapping = found.version.program.mapping
-    assert (mapping.coarsened, mapping.crossed) == ((0, 8), (1, 4))
+    assert results_of(found.version.program) == (8, 4, 1)
     assert "3.75 loads per result instead of 5.25" in found.note
     assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
 
@@ -90,41 +90,27 @@ def test_small_blocks_have_planes_alone_and_flat_ones_rows():
     """Where there are columns, planes with rows would need more threads than these."""
     (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
-    mappings = [one.version.program.mapping for one in leaf.variants]
-    shapes = [(one.columns, one.coarsened, one.crossed) for one in mappings]
-    columns, other = (2, (0, 8), None), (2, (1, 8), None)
-    planes, rows = (None, (0, 8), None), (None, (1, 8), None)
-    assert shapes == [columns, planes, other, rows, (None, None, None)]
+    shapes = [results_of(one.version.program) for one in leaf.variants]
+    assert shapes == [(8, 1, 2), (8, 1, 1), (1, 8, 2), (1, 8, 1), (1, 1, 1)]
 
 
 def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():
     found = applied(SEVEN).version.program
     printed = metafork_text(found)
-    assert "coarsened(0, 8) crossed(1, 4)" in printed
-    assert program(printed).mapping == found.mapping
+    assert "#pragma metafork schedule(coarsen(p, 8); coarsen(q, 4))" in printed
+    (schedule,) = scheduled_unit(parse(Source("f.mf", printed))).schedules
+    assert results_of(schedule.program) == results_of(found) == (8, 4, 1)
 
 
-@pytest.mark.parametrize("items", ["crossed(1, 4)", "coarsened(1, 4) crossed(1, 4)", "coarsened(0, 4) crossed(2, 4)"])
-def test_a_second_loop_is_another_one(items):
-    lines = text(SEVEN).replace("  meta_schedule", f"  #pragma metafork mapping {items}\n  meta_schedule")
-    with pytest.raises(DiagnosticsError):
-        parse(Source("f.mf", lines))
-
-
-def test_with_columns_there_is_no_second_loop():
-    for order in ("columns(2) crossed(1, 4)", "crossed(1, 4) columns(2)"):
-        lines = text(SEVEN).replace(
-            "  meta_schedule", f"  #pragma metafork mapping coarsened(0, 4) {order}\n  meta_schedule"
-        )
-        with pytest.raises(DiagnosticsError):
-            parse(Source("f.mf", lines))
+@pytest.mark.parametrize("counts", [{0: 4, 1: 4, 2: 2}, {2: 5}, {0: 0}])
+def test_marks_that_no_lowering_carries_out_are_noticed(counts):
     with pytest.raises(InvariantError):
-        check_program(program(text(SEVEN)).mapped(coarsened=(0, 4), crossed=(1, 4), columns=2))
+        check_program(with_results(program(text(SEVEN)), counts))
 
 
 def test_threads_are_as_many_as_groups():
     one = program(text(SEVEN).replace("int B, int C, ", "").replace("B", "16").replace("C", "8"))
-    kernel = lower(one.mapped(coarsened=(1, 4), crossed=(0, 8)), "k")
+    kernel = lower(with_results(one, {1: 4, 0: 8}), "k")
     assert [getattr(extent, "value", None) for extent in kernel.block] == [None, 2, 2]
 
 
@@ -134,8 +120,7 @@ def test_kernels_at_sizes_that_leave_rows_and_planes_over(tmp_path):
     cases = []
     for number, (name, body) in enumerate(BODIES.items()):
         source = text(body, name)
-        several = ((0, 2), (1, 3)) if number % 2 else ((1, 4), (0, 3))
-        one = program(source).mapped(coarsened=several[0], crossed=several[1])
+        one = with_results(program(source), {0: 2, 1: 3} if number % 2 else {1: 4, 0: 3})
         cases.append(Case(source, points, program=one))
     cases.append(Case(cases[0].text, points, program=applied(SEVEN).version.program, label="chosen"))
     assert run(cases, tmp_path) == {}

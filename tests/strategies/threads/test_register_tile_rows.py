@@ -4,6 +4,7 @@ from metafork.algebra.polynomial import at_most
 from metafork.analysis.analyses import WARP_SIZE, Analyses
 from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import results_of
 from metafork.ir.program import Version
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.register_tile import RegisterTile
@@ -49,7 +50,7 @@ def test_the_loop_whose_iterations_share_the_most_loads(name):
     loop, body = TAKEN[name]
     found = applied(body)
     assert isinstance(found, Applied)
-    assert found.version.program.mapping.coarsened == (loop, 8)
+    assert results_of(found.version.program) == tuple(8 if axis == loop else 1 for axis in range(3))
     assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
 
 
@@ -91,7 +92,7 @@ def test_of_tiles_as_many_iterations_as_have_registers(width, rows):
         assert isinstance(found, NotApplied)
         assert "registers" in found.reason
     else:
-        assert found.version.program.mapping.coarsened == (0, rows)
+        assert results_of(found.version.program) == (rows, 1)
 
 
 def test_of_a_tile_that_is_read_outside_of_loops_threads_stay():
@@ -119,7 +120,7 @@ def test_several_results_go_first_where_the_threads_and_the_registers_are():
     (tree,) = optimize(text, machine="all", **chosen).schedules
     (leaf,) = tree.leaves
     several, one = leaf.variants
-    assert (several.version.program.mapping.coarsened, one.version.program.mapping.coarsened) == ((1, 8), None)
+    assert (results_of(several.version.program), results_of(one.version.program)) == ((1, 8, 1), (1, 1, 1))
     warp, tile, registers = several.limits
     assert tile.text(("B0", "B1", "B2")).startswith("8 <= ")
     assert warp == at_most(WARP_SIZE, several.counters["threads_per_block"].numerator)

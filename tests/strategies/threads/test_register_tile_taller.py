@@ -9,13 +9,13 @@ from metafork.analysis.memory.block_memory import block_memory
 from metafork.comprehensive.optimize import optimize
 from metafork.evaluators.counter import NotKnown
 from metafork.evaluators.registers_per_thread import registers
+from metafork.evaluators.sectors_of_loads import sectors_of_loads
 from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import results_of, with_results
 from metafork.ir.program import Version
-from metafork.printing.metafork_text import metafork_text
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.register_tile import MOST_REGISTERS, RegisterTile
-from metafork.strategies.threads.sectors import sectors_of_loads
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 from tests.strategies.running import running
@@ -42,8 +42,8 @@ CONVOLUTION = (
 )
 FIVE = "c[y + 1][x + 1] = a[y + 1][x + 1] + a[y + 1][x] + a[y + 1][x + 2] + a[y][x + 1] + a[y + 2][x + 1];"
 TAKEN = {
-    "a_convolution": (4, (0, 8), CONVOLUTION.format(3)),
-    "five_points": (2, (0, 16), FIVE),
+    "a_convolution": ((8, 4), CONVOLUTION.format(3)),
+    "five_points": ((16, 2), FIVE),
 }
 LEFT = {
     "too_long_to_unroll": (CONVOLUTION.format(5), "hardly less"),
@@ -61,12 +61,11 @@ def applied(body, **how):
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_twice_the_rows_where_a_result_then_takes_fewer_sectors(name):
-    columns, rows, body = TAKEN[name]
+    results, body = TAKEN[name]
     found = applied(body)
     assert isinstance(found, Applied)
-    assert (found.version.program.mapping.columns, found.version.program.mapping.coarsened) == (columns, rows)
+    assert results_of(found.version.program) == results
     assert isinstance(STRATEGY.apply(found.version, Analyses()), NotApplied)
-    assert program(metafork_text(found.version.program)).mapping == found.version.program.mapping
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -134,7 +133,7 @@ def test_sectors_of_loads_are_those_of_different_elements(name):
 def test_whole_rows_are_a_share_of_those_of_all_threads():
     one = program(text(FIVE))
     assert isinstance(WHOLE_ROWS.evaluate(Version(one), Analyses()), NotKnown)
-    value = WHOLE_ROWS.evaluate(Version(one.mapped(coarsened=(0, 16), columns=2)), Analyses())
+    value = WHOLE_ROWS.evaluate(Version(with_results(one, {0: 16, 1: 2})), Analyses())
     for extent in (1, 8, 16, 24, 32):
         point = {"B": extent, "n": 512, "m": 512, "s": 1, "C": 4}
         for symbol in value.derived:
@@ -143,20 +142,20 @@ def test_whole_rows_are_a_share_of_those_of_all_threads():
         assert value.denominator.evaluate(point) == 16 * -(-extent // 16)
 
 
-def mappings(points, **how):
-    """The mappings of what runs at blocks of B by C, on a machine with R registers."""
+def shapes(points, **how):
+    """The results per thread of what runs at blocks of B by C, on a machine with R registers."""
     names = ("register_tile",)
     (tree,) = optimize(text(FIVE), strategies=names, machine="all", **how).schedules
     found = {}
     for point in points:
-        mapping = running(tree, n=512, m=512, s=1, **dict(zip("BCR", point, strict=False))).version.program.mapping
-        found[point] = (mapping.columns, mapping.coarsened)
+        version = running(tree, n=512, m=512, s=1, **dict(zip("BCR", point, strict=False))).version
+        found[point] = results_of(version.program)
     return found
 
 
 def test_blocks_that_have_not_all_rows_have_columns_with_fewer():
-    tall, short, alone = (2, (0, 16)), (2, (0, 8)), (None, (0, 8))
-    assert mappings([(16, 64), (32, 32), (8, 64), (8, 128), (24, 32), (8, 32)]) == {
+    tall, short, alone = (16, 2), (8, 2), (8, 1)
+    assert shapes([(16, 64), (32, 32), (8, 64), (8, 128), (24, 32), (8, 32)]) == {
         (16, 64): tall,
         (32, 32): tall,
         (8, 64): short,
@@ -167,11 +166,11 @@ def test_blocks_that_have_not_all_rows_have_columns_with_fewer():
 
 
 def test_where_registers_are_short_there_are_columns_with_fewer_rows():
-    assert mappings([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 40)]) == {
-        (16, 64, 255): (2, (0, 16)),
-        (16, 64, 64): (2, (0, 8)),
-        (16, 64, 50): (None, (0, 8)),
-        (16, 64, 40): (None, None),
+    assert shapes([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 40)]) == {
+        (16, 64, 255): (16, 2),
+        (16, 64, 64): (8, 2),
+        (16, 64, 50): (8, 1),
+        (16, 64, 40): (1, 1),
     }
 
 
@@ -179,9 +178,9 @@ def test_instances_have_all_rows_or_fewer():
     names = ("register_tile",)
     static = {"B": (8, 16), "C": (64,)}
     (tree,) = optimize(text(FIVE), counters=("threads_per_block",), strategies=names, static=static).schedules
-    rows = {(one.values["B"], one.version.program.mapping.coarsened) for leaf in tree.leaves for one in leaf.instances}
-    assert rows >= {(8, (0, 8)), (16, (0, 16))}
-    assert (8, (0, 16)) not in rows
+    rows = {(one.values["B"], results_of(one.version.program)[0]) for leaf in tree.leaves for one in leaf.instances}
+    assert rows >= {(8, 8), (16, 16)}
+    assert (8, 16) not in rows
 
 
 @pytest.mark.slow
@@ -191,6 +190,6 @@ def test_kernels_at_sizes_that_leave_rows_and_columns_over(tmp_path):
     )
     cases = [
         Case(text(body, name), points, program=applied(body, name=name).version.program)
-        for name, (_, _, body) in TAKEN.items()
+        for name, (_, body) in TAKEN.items()
     ]
     assert run(cases, tmp_path) == {}

@@ -7,6 +7,7 @@ from metafork.comprehensive.explanation import explanation
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.registry import strategies
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import results_of, with_results
 from metafork.ir.program import BlockArray, Phase, Version, walk_statements
 from metafork.printing.metafork_text import metafork_text
 from metafork.strategies.strategy import Applied, NotApplied
@@ -208,7 +209,7 @@ def test_short_of_registers_or_beside_other_mappings_nothing_is_done():
     plain = program(text(SUM))
     for version in (
         Version(plain, (Pipeline("rolled", ("O3-rolled",)),)),
-        Version(plain.mapped(columns=4)),
+        Version(with_results(plain, {0: 4})),
         Version(plain.mapped(cached=("x",))),
     ):
         assert isinstance(STRATEGY.apply(version, Analyses()), NotApplied)
@@ -218,10 +219,9 @@ def test_where_shared_memory_is_short_or_a_block_is_small_there_are_no_strips():
     (tree,) = optimize(text(WORK), static="none", machine="all").schedules
     found = {}
     for room, block in ((12288, 128), (100, 128), (12288, 32), (12288, 31)):
-        mapping = running(tree, Z=room, n=512, m=512, B=block).version.program.mapping
-        found[room, block] = (bool(mapping.cached), mapping.columns)
-    plain = (False, None)
-    assert list(found.values()) == [(True, None), (False, 4), (True, None), plain]
+        program_ = running(tree, Z=room, n=512, m=512, B=block).version.program
+        found[room, block] = (bool(program_.mapping.cached), results_of(program_))
+    assert list(found.values()) == [(True, (1,)), (False, (4,)), (True, (1,)), (False, (1,))]
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ def test_a_version_strides_once():
     version = Version(programs.program(programs.MATMUL))
     applied = STRATEGY.apply(version, Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version.program.mapping.striding == WARP_SIZE
+    assert applied.version.program.striding == WARP_SIZE
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
 
 

@@ -4,6 +4,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.emit.leaf_code import leaf_code
 from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.marks import jammed_loops
 from metafork.ir.program import For, Version, walk_statements
 from metafork.strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
 from metafork.strategies.strategy import Applied, NotApplied
@@ -16,7 +17,7 @@ CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacem
 def test_products_have_tiles_and_sums_have_none():
     applied = STRATEGY.apply(SCALAR_REPLACEMENT.apply(Version(program(MATMUL)), Analyses()).version, Analyses())
     assert isinstance(applied, Applied)
-    assert applied.version.program.mapping.jammed == 4
+    assert jammed_loops(applied.version.program) == {"w": 4}
     assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)
     assert isinstance(STRATEGY.apply(Version(program(MATADD)), Analyses()), NotApplied)
 
@@ -36,7 +37,7 @@ def test_a_tile_goes_first_where_the_registers_are():
     (tree,) = optimize(MATMUL, machine="all", **CHOSEN).schedules
     (leaf,) = tree.leaves
     tiled, plain = leaf.variants
-    assert (tiled.version.program.mapping.jammed, plain.version.program.mapping.jammed) == (4, None)
+    assert (jammed_loops(tiled.version.program), jammed_loops(plain.version.program)) == ({"w": 4}, {})
     assert [limit.left for limit in tiled.limits] == [tiled.counters["registers_per_thread"].numerator]
 
 

@@ -258,7 +258,7 @@ def test_functions_that_are_not_followed(code):
         "if (t) TWO(a[0]) " + SCHEDULE,
         "FOR(k) { " + SCHEDULE + " }",
         "FOR(k) " + SCHEDULE,
-        "\n#pragma metafork mapping striding(32)\n" + SCHEDULE,
+        "\n#pragma metafork schedule(stride(32))\n" + SCHEDULE,
         "\n#pragma omp parallel for\nfor (int k = 0; k < n; k++) a[k] = 0; " + SCHEDULE,
         "\n#pragma scop\n" + SCHEDULE + "\n#pragma endscop\n",
         "\n#pragma omp barrier\n" + SCHEDULE,

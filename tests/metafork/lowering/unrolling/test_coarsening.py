@@ -3,8 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from metafork.comprehensive.scheduled import scheduled_unit
 from metafork.frontend import parse
 from metafork.ir.kernel import Space
+from metafork.ir.marks import results_of, with_results
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.ir.program import (
@@ -87,7 +89,7 @@ POINTS = [
 
 def case(name, body, most=4, cached="", before=""):
     text = TEXT.format(name=f"{name}_{most}", body=body, cached=cached, before=before)
-    one = program(text).mapped(coarsened=(0, most))
+    one = with_results(program(text), {0: most})
     return Case(text, POINTS, program=one, label=f"{name} {most}")
 
 
@@ -113,7 +115,7 @@ def test_what_cannot_stand_side_by_side_runs_row_by_row(name):
     kernel = lower(case(name, ONE_BY_ONE[name]).program, "k")
     assert any(isinstance(one, For) and one.copies == ROLLED for one in walk_statements(kernel.body))
     assert len(stores(kernel.body)) == len(
-        stores(lower(case(name, ONE_BY_ONE[name]).program.mapped(coarsened=None), "k").body)
+        stores(lower(with_results(case(name, ONE_BY_ONE[name]).program, {0: 1}), "k").body)
     )
 
 
@@ -133,7 +135,7 @@ def test_what_rows_have_in_common_is_loaded_once():
 
 def test_where_the_extent_is_a_multiple_no_row_is_guarded():
     text = TEXT.format(name="f", body="c[y][x] = a[y][x] + a[y + 1][x];", cached="", before="")
-    one = program(text.replace("int B, ", "").replace("v < B;", "v < 8;").replace("B", "8")).mapped(coarsened=(0, 4))
+    one = with_results(program(text.replace("int B, ", "").replace("v < B;", "v < 8;").replace("B", "8")), {0: 4})
     kernel = lower(one, "k")
     assert not any(isinstance(stmt, If) for stmt in walk_statements(kernel.body))
     assert kernel.block[1].value == 2
@@ -184,7 +186,7 @@ def kept(name, most):
     sizes = [{"n": 9, "m": 8, "K": 6, "B": 4, "C": 2}, {"n": 7, "m": 3, "K": 5, "B": 3, "C": 3}, {"n": 5, "m": 2}]
     points = [{"K": 2, "B": 5, "C": 1} | point for point in sizes]
     points = [{key: value for key, value in point.items() if key != "B" or rows == "B"} for point in points]
-    one = program(text).mapped(coarsened=None if most is None else (0, most))
+    one = with_results(program(text), {0: most})
     return Case(text, points, program=one, label=f"{name} {most}")
 
 
@@ -198,7 +200,7 @@ def test_rows_whose_elements_stay_in_registers_across_a_block_level_loop(tmp_pat
     assert registers["two_results 4"] == registers["more_threads_than_rows 4"] == [8]
     assert registers["one_result 2"] == [2]
     assert registers["not_always_written 4"] == []
-    cases += [kept(name, None) for name in ROWS_KEPT]
+    cases += [kept(name, 1) for name in ROWS_KEPT]
     assert run(cases, tmp_path) == {}
 
 
@@ -226,16 +228,17 @@ void f(int n, int B0, int B1, int B2, const float a[n][n + 1][n], float c[n][n][
   }
 }"""
     points = [{"n": 6, "B0": 2, "B1": 3, "B2": 2}, {"n": 4, "B0": 1, "B1": 4, "B2": 2}]
-    assert run([Case(text, points, program=program(text).mapped(coarsened=(1, 2)))], tmp_path) == {}
+    assert run([Case(text, points, program=with_results(program(text), {1: 2}))], tmp_path) == {}
 
 
-@pytest.mark.parametrize(("item", "works"), [("0, 8", True), ("1, 8", False), ("0, 1", False), ("2, 4", False)])
-def test_the_mapping_of_a_printed_leaf_is_read_where_it_makes_sense(item, works):
+@pytest.mark.parametrize(("item", "works"), [("v, 8", True), ("u, 8", False), ("v, 1", False), ("w, 4", False)])
+def test_the_schedule_of_a_printed_leaf_is_read_where_it_makes_sense(item, works):
     text = TEXT.format(name="f", body=TOGETHER["stencil"], cached="", before="")
-    text = text.replace("meta_schedule", f"\n#pragma metafork mapping coarsened({item})\n  meta_schedule")
+    text = text.replace("meta_schedule", f"\n#pragma metafork schedule(coarsen({item}))\n  meta_schedule")
+    unit = parse(Source("f.mf", text))
     if works:
-        (schedule,) = parse(Source("f.mf", text)).schedules
-        assert schedule.program.mapping.coarsened == (0, 8)
+        (schedule,) = scheduled_unit(unit).schedules
+        assert results_of(schedule.program) == (8, 1)
     else:
-        with pytest.raises(DiagnosticsError, match="MF0320"):
-            parse(Source("f.mf", text))
+        with pytest.raises(DiagnosticsError, match=r"MF060[12]"):
+            scheduled_unit(unit)

@@ -3,9 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from metafork.frontend import parse
-from metafork.ir.messages.diagnostics import DiagnosticsError
-from metafork.ir.messages.source import Source
+from metafork.ir.marks import with_results
 from metafork.ir.program import (
     Assign,
     Declare,
@@ -131,7 +129,7 @@ POINTS = [
 
 def case(name, body, columns=4, rows=4, type_="float"):
     text = TEXT.format(name=f"{name}_{columns}_{rows}_{type_}".replace(" ", "_"), body=body, type=type_)
-    one = program(text).mapped(columns=columns, coarsened=None if rows == 1 else (0, rows))
+    one = with_results(program(text), {0: rows, 1: columns})
     return Case(text, POINTS, program=one, label=f"{name} {columns} {rows} {type_}")
 
 
@@ -272,15 +270,3 @@ def test_kernels_with_columns_compute_what_the_program_means(tmp_path):
     build(cases, tmp_path)
     assert wrong(cases, tmp_path) == {}
     assert wrong(cases, tmp_path, grid_limit=1) == {}
-
-
-@pytest.mark.parametrize(("item", "works"), [("4", True), ("1", False), ("5", False), ("0, 4", False)])
-def test_the_mapping_of_a_printed_leaf_is_read_where_it_makes_sense(item, works):
-    text = TEXT.format(name="f", body=VECTORS["taps"], type="float")
-    text = text.replace("meta_schedule", f"\n#pragma metafork mapping columns({item})\n  meta_schedule")
-    if works:
-        (schedule,) = parse(Source("f.mf", text)).schedules
-        assert schedule.program.mapping.columns == 4
-    else:
-        with pytest.raises(DiagnosticsError, match="MF0320"):
-            parse(Source("f.mf", text))

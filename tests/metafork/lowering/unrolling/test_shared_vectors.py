@@ -8,7 +8,7 @@ from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, grid, run
-from tests.metafork.programs import program
+from tests.metafork.programs import jammed, program
 
 TILES = """
 void NAME(int n, int B, int K, ELEMENT a[n][n], ELEMENT b[n][n], ELEMENT c[n][n])
@@ -67,7 +67,7 @@ def named(text, name, element="float"):
 def tiled(text, **static):
     """Return a program as the strategies for register tiles leave it."""
     one = program(text)
-    return (with_static_values(one, static) if static else one).mapped(jammed=4)
+    return jammed(with_static_values(one, static) if static else one).mapped(wide=True)
 
 
 def together(one):
@@ -112,7 +112,7 @@ def test_the_compiler_is_asked_for_copies_of_loops_whose_trips_are_unknown():
 
     assert asked(tiled(named(ONE_RESULT, "f"))) == ["4"]
     assert asked(tiled(named(ONE_RESULT, "f"), K=12)) == []
-    assert asked(program(named(ONE_RESULT, "f")).mapped(jammed=None)) == []
+    assert asked(program(named(ONE_RESULT, "f"))) == []
 
 
 @pytest.mark.parametrize(("sums", "copies"), [(1, "4"), (8, "4"), (9, "2"), (16, "2"), (17, "")])
@@ -125,7 +125,7 @@ def test_a_long_body_is_copied_less_often(sums, copies):
 
 
 LEFT = {
-    "without register tiles": lambda: program(named(TILES, "f")).mapped(jammed=None),
+    "without register tiles": lambda: program(named(TILES, "f")),
     "narrow elements": lambda: tiled(named(ONE_RESULT, "f", "short")),
     "rows of odd length": lambda: tiled(named(ONE_RESULT, "f"), K=9),
     "few iterations": lambda: tiled(named(ONE_RESULT, "f"), K=8),

@@ -17,9 +17,9 @@ from msgspec import Struct
 
 from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.block_memory import BlockMemory
-from metafork.analysis.memory.block_shape import phases
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.ir.marks import phases
 from metafork.ir.program import Declare, For, If, Stmt
 from metafork.lowering.unrolling.short_loops import is_unrolled, places_of
 from metafork.lowering.unrolling.vectors import WARP, sectors_of_access

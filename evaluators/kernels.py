@@ -1,0 +1,29 @@
+"""The kernel of a version, and what strategies ask of it."""
+
+from __future__ import annotations
+
+from metafork.analysis.analyses import Analyses
+from metafork.evaluators.counter import NotKnown
+from metafork.ir.kernel import Kernel
+from metafork.ir.program import Program
+from metafork.lowering.lowering import CannotLowerError, lower
+
+
+def kernel_of(program: Program, analyses: Analyses) -> Kernel | NotKnown:
+    """Return the kernel of a program, called as it is; not known where there is none."""
+    try:
+        return lower(program, program.name, analyses)
+    except CannotLowerError as error:
+        return NotKnown(f"no kernel: {error}")
+
+
+def has_vectors(program: Program, analyses: Analyses) -> bool | NotKnown:
+    """Say whether threads access neighbours in global memory together where arrays are aligned."""
+    kernel = kernel_of(program, analyses)
+    return kernel if isinstance(kernel, NotKnown) else kernel.aligned
+
+
+def differ(first: Program, second: Program, analyses: Analyses) -> bool:
+    """Say whether two programs have kernels that differ in their code."""
+    one, other = kernel_of(first, analyses), kernel_of(second, analyses)
+    return not isinstance(one, NotKnown) and not isinstance(other, NotKnown) and one.body != other.body
