@@ -46,7 +46,7 @@ def phases(program: ir.Program) -> tuple[ir.Phase, ...]:
 
 def results_of(program: ir.Program) -> tuple[int, ...]:
     """Return how many iterations of each thread loop one thread runs, outermost first; all phases have the same."""
-    return tuple(loop.results for loop in phases(program)[0].threads)
+    return next((tuple(loop.results for loop in phase.threads) for phase in phases(program)), ())
 
 
 def several_results(program: ir.Program) -> bool:

@@ -105,13 +105,15 @@ def _own(program: Program, prover: Prover, array: Array, found: Sequence[Referen
 
 def _of_rows(program: Program, windows: Iterable[PrivateWindow], most: int) -> tuple[PrivateWindow, ...]:
     """Return the windows of which each thread has few elements, for each of the iterations that it runs."""
-    *outer, columns = results_of(program)
-    several = [(axis, count) for axis, count in enumerate(outer) if count > 1]
-    if program.striding is not None or columns > 1 or len(several) > 1:
+    results = results_of(program)
+    several = [(axis, count) for axis, count in enumerate(results) if count > 1]
+    if program.striding is not None or len(several) > 1:
         return ()
     if not several:
         return tuple(windows)
     ((loop, rows),) = several
+    if loop == len(results) - 1:
+        return ()
     each = (replace(one, rows=(len(one.threads) - 1 - loop, rows)) for one in windows if one.certain)
     return tuple(one for one in each if one.registers <= most)
 
