@@ -36,6 +36,7 @@ from metafork.lowering.copies.copy import (
     builtin,
 )
 from metafork.lowering.copies.window_copies import load, store
+from metafork.lowering.loop_bounds import bounded
 from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
@@ -71,6 +72,7 @@ class PathLowering(Rewriter):
     touched: Touched = NOTHING
     _phases: int = 0
     _at_block: bool = True
+    _varying: set[str] = field(default_factory=set)
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
     _symbols: dict[str, ir.Expr] = field(init=False)
@@ -176,6 +178,8 @@ class PathLowering(Rewriter):
         """Lower a phase."""
         before = self._meet(self._touched(node))
         self._at_block = False
+        declared = {stmt.name for stmt in ir.walk_statements(node.body) if isinstance(stmt, ir.Declare)}
+        self._varying = declared | {loop.var for loop in node.threads}
         striding = self.plan.program.striding is not None
         lowered = self._strided_phase(node) if striding else self._phase(node)
         self._at_block = True
@@ -435,9 +439,10 @@ class PathLowering(Rewriter):
         assert step is None or isinstance(step, ir.Assign)
         whole = id(loop) in self._unrolled or (known is not None and known[1] in self._digits)
         lowered = ir.For(init, test, step, body, copies=ir.WHOLE if whole else 0)
-        if not loop.copies or self.structures:
-            return [lowered]
-        return list(jammed(lowered, loop.copies, self.taken))
+        *bounds, inside = bounded(lowered, self._varying, self.taken)
+        assert isinstance(inside, ir.For)
+        together = loop.copies > 0 and not self.structures
+        return [*bounds, *(jammed(inside, loop.copies, self.taken) if together else (inside,))]
 
     def _simple(self, stmt: ir.Declare | ir.Assign) -> list[ir.Stmt]:
         if isinstance(stmt, ir.Declare):

@@ -42,6 +42,8 @@ from metafork.lowering.copies.copy import (
 
 MOST_STRIPS = 16
 """Most elements that a thread copies without a loop."""
+LOADS_AHEAD = 8
+"""How many elements a thread loads before it stores them, where it copies one of every row."""
 
 Growth = Mapping[int, Expr]
 """How much the counters of some axes grow."""
@@ -160,7 +162,12 @@ class Walk:
                 result = self._over(outer.pop(), result, 1, self.site.axes)
         for axis in reversed(outer):
             first = Declare(self.counters[axis].name, INT, IntConst(0))
-            result = self._loop(axis, first, IntConst(1), result, rolled=self._rolled(axis))
+            rolled = self._rolled(axis)
+            straight = not any(self.ends.values()) and not any(isinstance(stmt, For | If) for stmt in result)
+            if rolled and straight:
+                result = self._loop(axis, first, IntConst(1), result, copies=LOADS_AHEAD)
+            else:
+                result = self._loop(axis, first, IntConst(1), result, copies=ROLLED if rolled else 0)
         ends = [Declare(self._end(axis).name, INT, end) for axis, end in self.ends.items() if end is not None]
         return [*ends, *self._settled, *result]
 
@@ -226,7 +233,7 @@ class Walk:
         if not self._rolled(axis):
             advance = _advance(self.counters[axis], as_int(count))
             return self._counted(first, self._inside(axis), (advance,), body, self.extents[axis], threads)
-        return self._loop(axis, first, as_int(count), body, rolled=True)
+        return self._loop(axis, first, as_int(count), body, copies=ROLLED)
 
     def _strips(self, axis: int, threads: Polynomial) -> int | None:
         """Return how many elements of an axis each thread copies, where these are a few, and as many for all."""
@@ -249,19 +256,19 @@ class Walk:
             self._running = None if self._running.counted else replace(self._running, copied=copied)
         return (For(start, inside, _advance(trip, IntConst(1)), (place, *body)),)
 
-    def _loop(self, axis: int, first: Declare, step: Expr, body: tuple[Stmt, ...], *, rolled: bool) -> tuple[Stmt, ...]:
+    def _loop(self, axis: int, first: Declare, step: Expr, body: tuple[Stmt, ...], *, copies: int) -> tuple[Stmt, ...]:
         """Return the loop of one counter around a body."""
         counter, condition = self.counters[axis], self._inside(axis)
         running, self._running = self._running, None
         before: list[Stmt] = []
-        if running is not None and rolled:
+        if running is not None and copies:
             assert first.value is not None
             starts = {**self._starts, axis: first.value}
             at = [starts.get(other, value) for other, value in enumerate(self.counters)]
             offsets = _Offsets.of(running, self)
             before = offsets.start(at)
             body = (*offsets.copied(), *offsets.advance({axis: step}))
-        return (*before, For(first, condition, _advance(counter, step), body, copies=ROLLED if rolled else 0))
+        return (*before, For(first, condition, _advance(counter, step), body, copies=copies))
 
     def _as_line(self, rows: int, columns: int, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Spread two axes over all threads, row after row."""
