@@ -17,6 +17,7 @@ import ctypes
 import fcntl
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -239,6 +240,12 @@ def ratio(row, key="instructions", ours="ours", expert="expert"):
     return row[ours][key] / row[expert][key] if row[expert][key] else None
 
 
+def at_shapes(row, key="instructions"):
+    """Ours over the expert's at the median of the shapes, and at the one that is listed first."""
+    found = [one[key] / row["expert"][key] for one in row["shapes"]]
+    return statistics.median(found), found[0]
+
+
 def misses(row, ours="ours"):
     """What of the goal a row does not reach, in words; empty where it is reached or there is none."""
     found = []
@@ -262,13 +269,16 @@ def line(row):
     constants = f"{ratio(row, ours='oursStatic'):.2f}" if "oursStatic" in row else ""
     unfused = f"{ratio(row, ours='oursUnfused', expert='expertUnfused'):.2f}"
     bound = f"{expert['instructions'] / row['bound']:.2f}"
-    cells = [row["name"], shape, leaves, *thousands, f"**{ratio(row):.2f}**", goal, unfused, constants, bound]
+    others = " / ".join(f"{one:.2f}" for one in at_shapes(row))
+    cells = [row["name"], shape, leaves, *thousands, f"**{ratio(row):.2f}**", others, goal, unfused, constants, bound]
     return "| " + " | ".join([*cells, pairs[0], resident, *memory, pairs[1]]) + " |"
 
 
 HEAD = (
-    "| program | shape | leaf | ours | expert's | ratio | goal | ratio, `-fmad=false` | ratio, static instance "
-    "| expert's / bound | registers | occupancy | sectors, k | wavefronts, k | barriers |\n" + "|---" * 15 + "|"
+    "| program | shape | leaf | ours | expert's | ratio | median / first shape | goal | ratio, `-fmad=false` "
+    "| ratio, static instance | expert's / bound | registers | occupancy | sectors, k | wavefronts, k | barriers |\n"
+    + "|---" * 16
+    + "|"
 )
 
 
@@ -286,12 +296,25 @@ def table(rows):
         for row in rows
         if "oursStatic" in row and misses(row, "oursStatic")
     ]
+    lines += ["", _means([row for row in rows if row["goal"] is not None])]
     lines += [
         "",
         "Sectors are those of kernels without constants. Static instances reach the whole goal at one of their",
         f"shapes, but for: {', '.join(above)}." if above else "shapes.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _means(rows):
+    """A sentence with the geometric means of the ratios at the best, the median and the first shape."""
+    parts = []
+    for what, key in (("Instructions", "instructions"), ("Sectors", "sectors")):
+        each = zip(*((ratio(row, key), *at_shapes(row, key)) for row in rows), strict=True)
+        best, median, first = (statistics.geometric_mean(one) for one in each)
+        parts.append(
+            f"{what}: {best:.2f} at the best shape, {median:.2f} at the median, {first:.2f} at the first listed."
+        )
+    return "Geometric means of the programs with a goal. " + " ".join(parts)
 
 
 def _shape_text(shape):

@@ -21,6 +21,7 @@ def arrows() -> dict[str, tuple[str, ...]]:
         if contract["type"] == "forbidden"
         and len(contract["source_modules"]) == 1
         and contract["source_modules"][0].count(".") == 1
+        and contract["source_modules"][0].removeprefix("metafork.") not in HOUSE
     }
     return {
         room: tuple(other for other in forbidden if other != room and f"metafork.{other}" not in names)
