@@ -25,6 +25,7 @@ from metafork.ir.unread import unread
 from metafork.printing.expressions import Spelling, expression, table_rows
 from metafork.printing.input_lines import END
 from metafork.printing.launches import for_both
+from metafork.printing.rerolled import rerolled
 from metafork.printing.statements import statements
 from metafork.printing.steps import steps
 
@@ -90,6 +91,7 @@ def kernel_text(
     (``constant_macro``) is the value.  ``with_lines`` marks the line of the input that each statement comes from
     (``metafork.printing.input_lines``).  Raises ``ValueError`` where a memory of the shared space has no offset.
     """
+    kernel = rerolled(kernel)
     outer = [one.name for one in (*kernel.scalars, *(one for one, _ in constants))] + [
         memory.name for memory in kernel.memories
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from msgspec.structs import replace
 
@@ -107,13 +107,17 @@ def statements(body: tuple[ir.Stmt, ...], indent: int, spelling: Spelling = PLAI
     return lines
 
 
-def _part(stmt: ir.Stmt) -> tuple[ir.Element, ir.Part] | None:
-    """Return the element that a statement only reads or only writes as a part of an access, and which part."""
+def _part(stmt: ir.Stmt) -> tuple[ir.Element, ir.Part, bool] | None:
+    """Return the element that a statement only reads or writes as a part of an access, which part, and if it reads."""
     match stmt:
         case ir.Declare(value=ir.Element(part=ir.Part() as part) as element, type=type_) if element.type is type_:
-            return element, part
+            return element, part, True
         case ir.Assign(target=ir.Element(part=ir.Part() as part) as element, op="", atomic=False):
-            return element, part
+            return element, part, False
+        case ir.Assign(target=target, value=ir.Element(part=ir.Part() as part) as element, op="", atomic=False) if (
+            element.type is target.type
+        ):
+            return element, part, True
         case _:
             return None
 
@@ -123,36 +127,41 @@ def _together(body: tuple[ir.Stmt, ...], position: int) -> int:
     begin = _part(body[position])
     if begin is None:
         return 1
-    (first, whole), lanes = begin, begin[1].lanes
-    several = body[position : position + lanes]
+    first, whole, reads = begin
+    several = body[position : position + whole.lanes]
     for number, stmt in enumerate(several):
         found = _part(stmt)
-        if found is None or type(stmt) is not type(several[0]):
+        if found is None or (found[0].array, *found[1:]) != (first.array, replace(whole, place=number), reads):
             return 1
-        if found[0].array != first.array or found[1] != replace(whole, place=number):
-            return 1
-    return lanes if len(several) == lanes else 1
+    return whole.lanes if len(several) == whole.lanes else 1
 
 
 def _vector(several: Sequence[ir.Stmt], spelling: Spelling) -> Iterator[str]:
     """Yield the lines of statements that are one access."""
     begin = _part(several[0])
     assert begin is not None
-    place = expression(begin[0], spelling)
-    if isinstance(several[0], ir.Declare):
+    element, part, reads = begin
+    place = expression(element, spelling)
+    if reads:
         declared = [stmt for stmt in several if isinstance(stmt, ir.Declare)]
-        names = ", ".join(spelling.name(stmt.name) for stmt in declared)
-        mark = "[[maybe_unused]] " if any(id(stmt) in spelling.unread for stmt in declared) else ""
-        yield f"{mark}{spelling.type(begin[0].type)} {names};"
-        yield f"metafork_load(&{place}, {names});"
+        if declared:
+            names = ", ".join(spelling.name(stmt.name) for stmt in declared)
+            mark = "[[maybe_unused]] " if any(id(stmt) in spelling.unread for stmt in declared) else ""
+            yield f"{mark}{spelling.type(element.type)} {names};"
+        targets = (ir.Var(s.name, s.type) if isinstance(s, ir.Declare) else s.target for s in several if _assigns(s))
+        yield f"metafork_load(&{place}, {', '.join(expression(one, spelling) for one in targets)});"
     elif (source := _moved(several)) is not None:
         assert isinstance(several[0], ir.Assign)
         how = "metafork_copy" if several[0].asynchronous else "metafork_move"
-        yield f"{how}<{begin[1].lanes}>(&{place}, &{expression(source, spelling)});"
+        yield f"{how}<{part.lanes}>(&{place}, &{expression(source, spelling)});"
     else:
-        element = spelling.type(begin[0].type)
-        values = ", ".join(f"({element})({expression(s.value, spelling)})" for s in several if isinstance(s, ir.Assign))
+        of_type = spelling.type(element.type)
+        values = ", ".join(f"({of_type})({expression(s.value, spelling)})" for s in several if isinstance(s, ir.Assign))
         yield f"metafork_store(&{place}, {values});"
+
+
+def _assigns(stmt: ir.Stmt) -> TypeGuard[ir.Declare | ir.Assign]:
+    return isinstance(stmt, ir.Declare | ir.Assign)
 
 
 def _moved(several: Sequence[ir.Stmt]) -> ir.Element | None:
