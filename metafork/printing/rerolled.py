@@ -218,7 +218,8 @@ class _Rerolled(Rewriter):
         if one.type.integer and one.type is not ScalarType.BOOL:
             (base, first), (same, second) = _split(one), _split(other)
             if base == same:
-                holes.append(_Hole(step=second - first))
+                if first != second:
+                    holes.append(_Hole(step=second - first))
                 return True
         match one, other:
             case ir.Var(name=name), ir.Var(name=another) if {name, another} <= self._own:
@@ -476,10 +477,9 @@ def _split(expr: ir.Expr) -> tuple[ir.Expr | None, int]:
     match expr:
         case ir.IntConst(value=value):
             return None, value
-        case ir.Binary(op="+", left=left, right=ir.IntConst(value=value)) if left.type is expr.type:
-            return left, value
-        case ir.Binary(op="-", left=left, right=ir.IntConst(value=value)) if left.type is expr.type:
-            return left, -value
+        case ir.Binary(op="+" | "-" as op, left=left, right=ir.IntConst(value=value)) if left.type is expr.type:
+            base, constant = _split(left)
+            return base, constant + (value if op == "+" else -value)
         case _:
             return expr, 0
 
@@ -503,8 +503,9 @@ def _inner(stmt: ir.Stmt) -> Body:
 def _plus(expr: ir.Expr, offset: int) -> ir.Expr:
     base, constant = _split(expr)
     if base is None:
-        return ir.IntConst(constant + offset)
-    return base if constant + offset == 0 else ir.binary("+", base, ir.IntConst(constant + offset))
+        return ir.IntConst(constant + offset, expr.type)
+    away = ir.IntConst(abs(constant + offset), expr.type)
+    return base if away.value == 0 else ir.binary("+" if constant + offset > 0 else "-", base, away)
 
 
 def _plus_grown(index: ir.Expr, length: int, variable: ir.Var) -> ir.Expr:
@@ -514,6 +515,8 @@ def _plus_grown(index: ir.Expr, length: int, variable: ir.Var) -> ir.Expr:
 
 def _grown(base: ir.Expr | None, constant: int, step: int, variable: ir.Var, type_: ScalarType) -> ir.Expr:
     """Return ``base + step*variable + constant``."""
+    if step == 0:
+        return ir.IntConst(constant, type_) if base is None else _plus(base, constant)
     grows: ir.Expr = variable if abs(step) == 1 else ir.binary("*", variable, ir.IntConst(abs(step)))
     if type_ is not INT:
         grows = ir.Cast(type_, grows)
