@@ -72,7 +72,7 @@ def test_copies_become_loops(name):
 def test_what_a_copy_alone_knows_stays_a_scalar():
     text = kernel_text(lower(program(TEXT.format(name="f", body=ALONE)), "k"))
     assert "int a = x[p + copy];" in text
-    assert "int b" not in text
+    assert "b * b" not in text
 
 
 def test_kernels_compute_what_the_program_means(tmp_path):
