@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec.structs import replace
+
 from metafork.ir import program as ir
-from metafork.ir.messages.source import NOWHERE
+from metafork.ir.messages.source import NOWHERE, Span
 
 _BEGIN = "#line "
 END = "#line"
@@ -38,13 +40,33 @@ def line_of(body: Sequence[ir.Stmt], position: int, schedule: int) -> int:
     return schedule if own is None else own
 
 
+def spanned(body: Sequence[ir.Stmt]) -> tuple[ir.Stmt, ...]:
+    """Return statements that may be moved: those that have the line of one behind them have its span."""
+    result: list[ir.Stmt] = []
+    behind: Span | None = None
+    for stmt in reversed(body):
+        if not isinstance(stmt, ir.Declare | ir.Assign):
+            behind = None
+        elif (own := _own_span(stmt)) is not None:
+            behind = own
+        elif behind is not None:
+            stmt = replace(stmt, span=behind)
+        result.append(stmt)
+    return tuple(reversed(result))
+
+
 def _own_line(stmt: ir.Stmt) -> int | None:
+    span = _own_span(stmt)
+    return None if span is None else span.line
+
+
+def _own_span(stmt: ir.Stmt) -> Span | None:
     parts: list[ir.Stmt | ir.Expr | None] = [stmt]
     if isinstance(stmt, ir.For):
         parts += [stmt.init, stmt.step]
     if not isinstance(stmt, ir.Phase | ir.BlockArray | ir.PrivateArray):
         parts += ir.expressions_of(stmt)
-    return next((one.span.line for one in parts if one is not None and one.span != NOWHERE), None)
+    return next((one.span for one in parts if one is not None and one.span != NOWHERE), None)
 
 
 def resolved(text: str, path: str, place_of: Callable[[int], Place]) -> str:

@@ -15,7 +15,7 @@ Compilers unroll such loops and keep the elements of such arrays in registers, w
 statements that differ in integer constants which grow evenly, and in scalars that are others in each of them.  Scalars
 that are used elsewhere too become elements of an array; those of one copy alone stay scalars.
 
-Loads are moved in front of assignments before them that write nothing of what they read.
+Loads are moved in front of assignments first (``metafork.printing.loads_first``).
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Kernel, Memory, Space
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import arrays_read, assigned_variables, variables
 from metafork.ir.visitor import Body, Rewriter, with_operands
+from metafork.printing.input_lines import spanned
+from metafork.printing.loads_first import array_loaded, loads_first, split
 from metafork.printing.without_aliases import without_aliases
 
 INT = ScalarType.INT
@@ -91,40 +92,11 @@ class _Rerolled(Rewriter):
 
     def body(self, body: Body) -> Body:
         inner = super().body(body)
-        moved = self._loads_first(inner)
+        moved = loads_first(spanned(inner))
         again: Body = moved
         while (shorter := self._once(again)) is not again:
             again = shorter
         return inner if again is moved else again
-
-    def _loads_first(self, body: Body) -> Body:
-        """Move declarations in front of assignments, as far as these write nothing that they read."""
-        result: list[ir.Stmt] = []
-        begin, place = 0, 0  # of a run of declarations and assignments, and of the first assignment in it
-        position = 0
-        while position < len(body):
-            stmt = body[position]
-            together = body[position : position + lanes_read(stmt)]
-            position += len(together)
-            match stmt:
-                case ir.Declare(value=value) if value is not None:
-                    between = tuple(result[place:])
-                    changing = assigned_variables(between) | {s.name for s in between if isinstance(s, ir.Declare)}
-                    if not (arrays_read(value) & _written(between) or variables(value) & changing):
-                        at = _behind_alike(stmt, result, begin, place)
-                        result[at:at] = together
-                        place += len(together)
-                        continue
-                case ir.Declare() | ir.Assign(atomic=False, asynchronous=False):
-                    pass
-                case _:
-                    result += together
-                    begin = place = len(result)
-                    continue
-            result += together
-            if place == len(result) - len(together) and isinstance(stmt, ir.Declare):
-                place += len(together)
-        return tuple(result)
 
     def _once(self, body: Body) -> Body:
         """Return a body with the loops that it shows, of statements and of such loops; itself where there are none."""
@@ -216,7 +188,7 @@ class _Rerolled(Rewriter):
         if one.type is not other.type:
             return False
         if one.type.integer and one.type is not ScalarType.BOOL:
-            (base, first), (same, second) = _split(one), _split(other)
+            (base, first), (same, second) = split(one), split(other)
             if base == same:
                 if first != second:
                     holes.append(_Hole(step=second - first))
@@ -287,7 +259,9 @@ class _Rerolled(Rewriter):
                 self._used[part.name] += 1
         condition = ir.binary("<", variable, ir.IntConst(len(copies)))
         step = ir.Assign(variable, "+", ir.IntConst(1))
-        return ir.For(ir.Declare(variable.name, INT, ir.IntConst(0)), condition, step, body, copies=ir.WHOLE)
+        return ir.For(
+            ir.Declare(variable.name, INT, ir.IntConst(0)), condition, step, body, copies[0][0].span, ir.WHOLE
+        )
 
     def _counter(self, depth: int) -> ir.Var:
         """Return what counts the copies in a loop with so many such loops inside."""
@@ -312,7 +286,7 @@ class _Rerolled(Rewriter):
     def _scalar(self, name: str) -> _Array:
         """Return a scalar as an array, called after the memory that it is loaded from, or as it was before copies."""
         declared = self._declared[name]
-        source = _array(declared)
+        source = array_loaded(declared)
         return _Array(f"{source}_parts" if source else re.sub(r"(_\d+)+$", "", name) + "s", declared.type, 1)
 
 
@@ -364,9 +338,9 @@ class _Merge(Struct, frozen=True):
         if all(one == first for one in others):
             return first
         if first.type.integer and first.type is not ScalarType.BOOL:
-            split = [_split(one) for one in each]
-            if all(base == split[0][0] for base, _ in split):
-                return _grown(split[0][0], split[0][1], split[1][1] - split[0][1], self.variable, first.type)
+            apart = [split(one) for one in each]
+            if all(base == apart[0][0] for base, _ in apart):
+                return _grown(apart[0][0], apart[0][1], apart[1][1] - apart[0][1], self.variable, first.type)
         match first:
             case ir.Var(type=type_):
                 names = [one.name for one in each if isinstance(one, ir.Var)]
@@ -415,75 +389,6 @@ class _InArrays(Rewriter):
         return () if new.value is None else ir.Assign(target, "", new.value, node.span)
 
 
-def _written(body: Body) -> set[str]:
-    targets = (stmt.target for stmt in body if isinstance(stmt, ir.Assign))
-    return {target.array for target in targets if isinstance(target, ir.Element)}
-
-
-def lanes_read(stmt: ir.Stmt) -> int:
-    """Return how many statements from this one on are one load."""
-    match stmt:
-        case ir.Declare(value=ir.Element(part=ir.Part(place=0, lanes=lanes))):
-            return lanes
-        case _:
-            return 1
-
-
-def _behind_alike(stmt: ir.Declare, body: Sequence[ir.Stmt], begin: int, end: int) -> int:
-    """Return where in a run of declarations one goes: in the order of constants among loads that are alike."""
-    needed = set() if stmt.value is None else variables(stmt.value)
-    own = _skeleton(stmt)
-    found = end
-    for place in range(end, begin, -1):
-        other = body[place - 1]
-        if not isinstance(other, ir.Declare) or other.name in needed:
-            break
-        if isinstance(other.value, ir.Element) and other.value.part is not None and other.value.part.place > 0:
-            continue
-        theirs, behind = _skeleton(other), place - 1 + lanes_read(other)
-        if own is None or theirs is None or theirs[0][0] != own[0][0]:
-            continue
-        if theirs[0] != own[0]:
-            return behind if found == end else found
-        if theirs[1] <= own[1]:
-            return behind
-        found = place - 1
-    return found
-
-
-def _skeleton(stmt: ir.Declare) -> tuple[tuple[object, ...], tuple[int, ...]] | None:
-    """Return the array and the index of a load without constants, and these."""
-    if not isinstance(stmt.value, ir.Element):
-        return None
-    constants: list[int] = []
-    return (stmt.value.array, *_without_constants(stmt.value.indices[0], constants)), tuple(constants)
-
-
-def _without_constants(expr: ir.Expr, constants: list[int]) -> list[object]:
-    base, constant = _split(expr) if expr.type.integer else (expr, 0)
-    constants.append(constant)
-    if base is None or not ir.subexpressions(base):
-        return [base]
-    kind = type(base), getattr(base, "op", "")
-    return [kind, *(part for one in ir.subexpressions(base) for part in _without_constants(one, constants))]
-
-
-def _array(stmt: ir.Declare) -> str | None:
-    return stmt.value.array if isinstance(stmt.value, ir.Element) else None
-
-
-def _split(expr: ir.Expr) -> tuple[ir.Expr | None, int]:
-    """Return an integer as what is added to a constant, and that."""
-    match expr:
-        case ir.IntConst(value=value):
-            return None, value
-        case ir.Binary(op="+" | "-" as op, left=left, right=ir.IntConst(value=value)) if left.type is expr.type:
-            base, constant = _split(left)
-            return base, constant + (value if op == "+" else -value)
-        case _:
-            return expr, 0
-
-
 def _depth(stmt: ir.Stmt) -> int:
     """Return how many loops over copies stand in each other in a statement."""
     inside = [_depth(one) for one in _inner(stmt)]
@@ -501,7 +406,7 @@ def _inner(stmt: ir.Stmt) -> Body:
 
 
 def _plus(expr: ir.Expr, offset: int) -> ir.Expr:
-    base, constant = _split(expr)
+    base, constant = split(expr)
     if base is None:
         return ir.IntConst(constant + offset, expr.type)
     away = ir.IntConst(abs(constant + offset), expr.type)
@@ -509,7 +414,7 @@ def _plus(expr: ir.Expr, offset: int) -> ir.Expr:
 
 
 def _plus_grown(index: ir.Expr, length: int, variable: ir.Var) -> ir.Expr:
-    base, constant = _split(index)
+    base, constant = split(index)
     return _grown(base, constant, length, variable, INT)
 
 

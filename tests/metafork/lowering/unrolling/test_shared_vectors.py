@@ -73,8 +73,8 @@ def tiled(text, **static):
 def together(one):
     """Return the memories of which the kernel reads several elements by one access, and how many."""
     text = kernel_text(lower(one, "k"))
-    found = re.findall(r"metafork_load\(&(\w+)\[[^;]*\], ([\w, ]+)\);", text)
-    return {(name, names.count(",") + 1) for name, names in found}
+    found = re.findall(r"metafork_load\(&(\w+)([^;]*);", text)
+    return {(name, arguments.count(",")) for name, arguments in found}
 
 
 def cases():
