@@ -65,10 +65,10 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
         if factor and not (factor.symbols | rest.symbols) & own and factor != -ONE:
             more += [most - Polynomial.symbol(loop.var) for most in division.at_most([rest], -factor)]
     for slack in slacks:
-        moving, divisor = _common(slack, own)
-        rest = slack + moving * divisor
-        if divisor > 1 and rest.whole:
-            more += [most - moving for most in division.at_most([rest], Polynomial.constant(divisor))]
+        moving, common = _common(slack, own)
+        rest = slack + moving * common
+        if common > 1 and rest.whole:
+            more += [most - moving for most in division.at_most([rest], Polynomial.constant(common))]
     order = [*sorted(access.unknown), *(one.var for one in reversed(access.loops))]
     quotients = [one.name for one in reversed(access.quotients)]
     names: set[str] = {*order}
@@ -96,7 +96,7 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
 
 
 def _common(slack: Polynomial, own: Collection[str]) -> tuple[Polynomial, int]:
-    """Return ``X`` and ``d`` of ``rest - d*X``, where the ``rest`` has no symbol of an access; ``d`` is 0 if ``X`` has fractions."""
+    """Return ``X`` and ``d`` of ``rest - d*X``, where the ``rest`` has no symbol of an access; 0, if there is none."""
     moving = {mono: -factor for mono, factor in slack.coefficients.items() if any(name in own for name, _ in mono)}
     whole = all(factor.denominator == 1 for factor in moving.values())
     divisor = gcd(*map(int, moving.values())) if whole else 0
