@@ -108,7 +108,7 @@ def _checked_assumption(one: Assumption) -> str:
 def _prefix(unit: TranslationUnit) -> str:
     """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
     prefix = "metafork_"
-    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|reach|size|walks)", unit.source.text):
+    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|numbers|reach|read|size|walk)", unit.source.text):
         prefix += "x_"
     return prefix
 

@@ -37,6 +37,7 @@ typedef struct metafork_resident {
     bool there;       /* the host's address is the device's: nothing is ever moved */
     bool borrowed;    /* it is the caller's (metafork/borrowed.h), and nobody else knows of the host's bytes */
     metafork_streams *streams; /* NULL: all is waited for at once */
+    int64_t version;           /* another one whenever a byte may have another value than before */
     int64_t sent, used, wrote; /* the last copy to the device, the last kernel with this array, and the last that writes it */
     metafork_bytes host_newer;
     metafork_bytes device_newer;
@@ -52,6 +53,12 @@ typedef struct metafork_effect {
     bool compared;    /* what comes back is compared with what was sent, now or behind a schedule that follows */
     metafork_bytes sure;
 } metafork_effect;
+
+/* A number that was not given before in this thread. */
+METAFORK_DEFINITION int64_t metafork_new_version(void) {
+    static __thread int64_t last;
+    return ++last;
+}
 
 static inline metafork_rows metafork_whole(const metafork_resident *one) { return metafork_stretch(0, one->bytes); }
 
@@ -144,6 +151,7 @@ static inline void metafork_fetch_whole(metafork_resident *one) {
 
 /* The host is about to write these bytes, or some of them that were fetched before. */
 static inline void metafork_host_writes(metafork_resident *one, metafork_rows written) {
+    one->version = metafork_new_version();
     if (!metafork_exclude(&one->device_newer, written)) metafork_fetch_whole(one);
     if (metafork_include(&one->host_newer, written)) return;
     /* Too many: what is equal may be called newer on the host as well, once the device has nothing newer. */
@@ -154,6 +162,7 @@ static inline void metafork_host_writes(metafork_resident *one, metafork_rows wr
 
 /* The device has written these bytes. */
 static inline void metafork_device_wrote(metafork_resident *one, metafork_rows written) {
+    one->version = metafork_new_version();
     if (one->there) return;
     (void)metafork_exclude(&one->host_newer, written); /* known, where they were not sent: see metafork_unsent */
     if (metafork_include(&one->device_newer, written)) return;
@@ -382,6 +391,7 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
         added.bytes = bytes;
         added.number = number;
         added.name = name;
+        added.version = metafork_new_version();
         const metafork_resident *const other = metafork_any_on(all, number);
         added.streams = other != NULL ? other->streams : metafork_streams_take(all, number);
         /* An array may begin anywhere in the copy of another: elements are aligned there if they are on the host. */
@@ -784,6 +794,37 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         metafork_free_copy(all, i);
     }
     metafork_at_rest(all);
+}
+
+/* The version of the copy of some bytes of the host, 0 where there is none: then nobody tells who writes them. */
+static inline int64_t metafork_version_of(const struct metafork_local *array) {
+    const metafork_resident *const one = metafork_holding(metafork_residents_of_thread(), (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
+    return one != NULL ? one->version : 0;
+}
+
+METAFORK_DEFINITION int metafork_recall(const long long *memory, const struct metafork_local *read, int reads, const long long *scalars, int count,
+                                        long long *reach, int length) {
+    const long long *at = memory + 1;
+    if (memory[0] == 0) return 0;
+    for (int i = 0; i < reads; i++, at += 2)
+        if (at[0] != (long long)(uintptr_t)read[i].metafork_start || at[1] != metafork_version_of(&read[i])) return 0;
+    for (int i = 0; i < count; i++)
+        if (*at++ != scalars[i]) return 0;
+    for (int i = 0; i < length; i++) reach[i] = at[i];
+    return 1;
+}
+
+METAFORK_DEFINITION void metafork_retain(long long *memory, const struct metafork_local *read, int reads, const long long *scalars, int count,
+                                         const long long *reach, int length) {
+    long long *at = memory + 1;
+    memory[0] = 1;
+    for (int i = 0; i < reads; i++, at += 2) {
+        at[0] = (long long)(uintptr_t)read[i].metafork_start;
+        at[1] = metafork_version_of(&read[i]);
+        if (at[1] == 0) memory[0] = 0;
+    }
+    for (int i = 0; i < count; i++) *at++ = scalars[i];
+    for (int i = 0; i < length; i++) at[i] = reach[i];
 }
 
 METAFORK_DEFINITION void metafork_extent(const void *pointer, long long bytes) {
