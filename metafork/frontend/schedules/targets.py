@@ -68,6 +68,7 @@ class Targets:
         self._calls = Calls(reporter, scopes, self.expressions, functions, inlined)
         self.expressions.inline = self._calls.value
         self.expressions.inline_structure = self._calls.structure
+        self.expressions.complex.returning = self._calls.returned_type
         self.expressions.fresh = scopes.fresh
         self.expressions.given = scopes.given
         self.expressions.functions = [] if functions is None else functions.names

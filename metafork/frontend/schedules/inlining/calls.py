@@ -90,6 +90,11 @@ class Calls:
         assert isinstance(found, ir.Expr)
         return found
 
+    def returned_type(self, name: str) -> syntax.TypeName | None:
+        """Return the type of what a function of the file returns."""
+        function = self._function(name)
+        return None if function is None else function.returns
+
     def structure(self, call: syntax.Invocation, name: str) -> Whole | None:
         """Return the structure that a call gives, ``None`` for any other call; raises ``RefusedError``."""
         function = self._function(name)
@@ -303,7 +308,7 @@ class Calls:
         if self.origin is Origin.BLOCK:
             message = f"`{declarator.name}` is a structure, and this call stands between grid and threads"
             raise self._reporter.refuse("MF0223", argument.span, message, way_out="hand over its members.")
-        given = self._expressions.whole(argument)
+        given = self._expressions.whole_as(structure, argument)
         own = self._own(declarator.name, structure, declarator.name_span)
         mine = whole_of(own, argument.span)
         if given is None or not given.alike(mine):
