@@ -90,11 +90,6 @@ class Calls:
         assert isinstance(found, ir.Expr)
         return found
 
-    def returned_type(self, name: str) -> syntax.TypeName | None:
-        """Return the type of what a function of the file returns."""
-        function = self._function(name)
-        return None if function is None else function.returns
-
     def structure(self, call: syntax.Invocation, name: str) -> Whole | None:
         """Return the structure that a call gives, ``None`` for any other call; raises ``RefusedError``."""
         function = self._function(name)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from metafork.frontend.schedules.structure_parts import Whole, path_of
+from metafork.frontend.schedules.structure_parts import Whole, members_at, path_of, spelled
 from metafork.frontend.schedules.symbols import ArraySymbol
 from metafork.frontend.text import syntax
 from metafork.frontend.text.constants import named_constant
@@ -89,8 +89,7 @@ class ComplexNumbers:
             case syntax.Subscript() | syntax.Prefix(op="*"):
                 return self._element(expression)
             case syntax.Member():
-                found_path = path_of(expression)
-                return found_path is not None and self._is_member(expression)
+                return self._is_member(expression)
             case _:
                 return False
 
@@ -115,10 +114,21 @@ class ComplexNumbers:
                     return False
 
     def _is_member(self, expression: syntax.Expression) -> bool:
-        before = len(self._places.ahead)
-        found = self._places.members(expression)
-        del self._places.ahead[before:]
-        return found is not None and found.names == COMPLEX
+        found = path_of(expression)
+        if found is None:
+            return False
+        owner, steps = found
+        members: tuple[str, ...] = ()
+        if isinstance(owner, syntax.Invocation) and isinstance(owner.callee, syntax.Name):
+            type_ = self.returning(owner.callee.name)
+            structure = None if type_ is None or type_.pointers else structure_of(type_, self._typedefs)
+            members = () if structure is None else structure.members
+        while isinstance(owner, syntax.Subscript | syntax.Prefix | syntax.Infix):
+            owner = owner.base if isinstance(owner, syntax.Subscript) else _inner(owner)
+        symbol = self._resolve(owner.name) if isinstance(owner, syntax.Name) else None
+        if isinstance(symbol, ArraySymbol):
+            members = symbol.members
+        return [spelled(parts[len(steps) :]) for _, parts in members_at(members, steps)][:2] == [*COMPLEX]
 
     def value(self, expression: syntax.Expression) -> Whole | None:
         """Return the number that is computed; ``None`` for a place, a choice and what is no complex number."""
@@ -342,6 +352,10 @@ class ComplexNumbers:
                 ],
             ),
         ]
+
+
+def _inner(expression: syntax.Prefix | syntax.Infix) -> syntax.Expression:
+    return expression.operand if isinstance(expression, syntax.Prefix) else expression.left
 
 
 def _whole(symbol: ArraySymbol, indices: int) -> bool:
