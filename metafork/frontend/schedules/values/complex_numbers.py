@@ -38,9 +38,14 @@ _MADE = {"CMPLX": ScalarType.DOUBLE, "CMPLXF": ScalarType.FLOAT}
 _UNITS = ("I", "_Complex_I")
 
 _FUNCTIONS = frozenset(
-    {"abs", "arg", "exp", "log", "pow", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh"}
-)  # fmt: skip
-"""Functions of complex numbers, without the first letter."""
+    f"c{name}{end}"
+    for name in (
+        *("abs", "arg", "exp", "log", "pow", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"),
+        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "proj"),
+    )
+    for end in ("", "f")
+)
+"""Functions of complex numbers that no schedule has."""
 
 _INSTEAD = {
     "cabs": "sqrt(creal(z) * creal(z) + cimag(z) * cimag(z))",
@@ -197,7 +202,7 @@ class ComplexNumbers:
                 self._places.is_function(name) and self.returning(name) is None
             ):
                 given = self.part(name, arguments, span)
-                if given is None and name.removeprefix("c").removesuffix("f") in _FUNCTIONS:
+                if given is None and name in _FUNCTIONS:
                     self._refuse(name, span)
                 if given is not None:
                     return given
