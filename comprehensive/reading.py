@@ -289,7 +289,8 @@ def _remaining(others: Sequence[Diagnostic], refused: Sequence[Diagnostic]) -> l
     What their accesses say is known once the errors are corrected.
     """
     pointers = {one.span.start: one for one in refused if one.code in _POINTERS}
-    return list(dict.fromkeys(one if one.code == "MF0302" else pointers.get(one.span.start, one) for one in others))
+    own = ("MF0302", "MF0306")  # of what an element is used for
+    return list(dict.fromkeys(one if one.code in own else pointers.get(one.span.start, one) for one in others))
 
 
 def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:

@@ -222,9 +222,9 @@ class ComplexNumbers:
 
     def _quotient(self, span: Span) -> RefusedError:
         return self._reporter.refuse(
-            "MF0205",
+            "MF0306",
             span,
-            "a number is divided by a complex one",
+            "`/` has a complex number for a divisor",
             reason="compilers of C divide complex numbers in ways that differ in the last bits.",
             way_out="write `z * conj(w) / (creal(w) * creal(w) + cimag(w) * cimag(w))`; `conjf` and so on for `float`.",
         )
