@@ -180,7 +180,8 @@ def _extents(unit: TranslationUnit, asked: Collection[tuple[str, str]]) -> _Read
         derived = _derived(programs, names)
         fit = [name for name in endless if name not in unfit and name not in untold]
         least = _least(function)
-        given = extents_of(programs, fit, [*names, *derived], _beside(unit, function, schedules), least)
+        beside, whole = _beside(unit, function, schedules), [one.whole_loops for one in schedules]
+        given = extents_of(programs, fit, [*names, *derived], beside, least, whole)
         result.given[function.name] = {name: _written_out(text, derived) for name, text in given.known.items()}
         untold |= given.unknown
         told = set[str]()
@@ -194,13 +195,13 @@ def _extents(unit: TranslationUnit, asked: Collection[tuple[str, str]]) -> _Read
             names += [one.name for one in program.derived]
             here = dict[str, str]()
             if own := _endless(program, function, pointers, given=False):
-                found = extents_of([program], own, names)
+                found = extents_of([program], own, names, whole=[schedule.whole_loops])
                 here |= {**found.known, **dict.fromkeys(found.unknown, NOT_KNOWN)}
                 result.warnings += (_warning(unit, function, own[name], why) for name, why in found.unknown.items())
             # Parameters without one extent in parameters are what variables are.
             other = {name for name, why in untold.items() if why.other or len(programs) > 1}
             if left := sorted(_endless(program, function, pointers).keys() & other):
-                found = extents_of([program], left, names)
+                found = extents_of([program], left, names, whole=[schedule.whole_loops])
                 here |= found.known
                 told |= found.known.keys()
                 failed += ((number, name) for name in found.unknown)
@@ -288,7 +289,8 @@ def _remaining(others: Sequence[Diagnostic], refused: Sequence[Diagnostic]) -> l
     What their accesses say is known once the errors are corrected.
     """
     pointers = {one.span.start: one for one in refused if one.code in _POINTERS}
-    return list(dict.fromkeys(one if one.code == "MF0302" else pointers.get(one.span.start, one) for one in others))
+    own = ("MF0302", "MF0306")  # of what an element is used for
+    return list(dict.fromkeys(one if one.code in own else pointers.get(one.span.start, one) for one in others))
 
 
 def _moved(one: Diagnostic, unit: TranslationUnit, extents: Mapping[str, Mapping[str, str]]) -> Diagnostic:

@@ -62,8 +62,8 @@ def worth_of(memory: BlockMemory, growth: Growth, analyses: Analyses) -> tuple[s
             if growth.grows(held.words, (*memory.facts.derived, *memory.derived)):
                 return (*why, True)
             found = found or why
-        if found is not None and once != ZERO and prover.proves(at_most(often, once)):
-            return Served(f"{found[0]}, but most of what a block would copy is read by one thread once", found[1])
+        if found is not None and once != ZERO and not prover.proves(at_most(once, often)):
+            return Served(f"{found[0]}, but much of what a block would copy is read by one thread once", found[1])
     return served if found is None else (*found, False)
 
 

@@ -143,6 +143,27 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
     *out = memory;
     return cudaSuccess;
 }
+// Where memory lies: what cudaMalloc gave is the device's.
+static int rig_address_range(unsigned long long *start, size_t *bytes, unsigned long long address) {
+    auto found = allocations.upper_bound((char *)address);
+    if (found == allocations.begin()) return cudaErrorInvalidValue;
+    --found;
+    if ((char *)address >= found->first + found->second) return cudaErrorInvalidValue;
+    *start = (unsigned long long)(uintptr_t)found->first;
+    *bytes = found->second;
+    return 0;
+}
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *out, const void *address) {
+    unsigned long long start;
+    size_t bytes;
+    *out = {};
+    out->type = rig_address_range(&start, &bytes, (unsigned long long)(uintptr_t)address) == 0 ? cudaMemoryTypeDevice : cudaMemoryTypeUnregistered;
+    return cudaSuccess;
+}
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned, unsigned long long, cudaDriverEntryPointQueryResult *) {
+    *out = strcmp(name, "cuMemGetAddressRange") == 0 ? (void *)rig_address_range : nullptr;
+    return cudaSuccess;
+}
 cudaError_t cudaFree(void *memory) {
     if (memory != nullptr && allocations.erase((char *)memory) == 0) return returned(cudaErrorInvalidValue);
     free(memory);

@@ -32,6 +32,7 @@ from metafork.comprehensive.tree.document import ScheduleDocument, TreeDocument
 from metafork.comprehensive.tree.selection import Selection, select, told, without_unasked
 from metafork.comprehensive.tree.tree_fields import parsed
 from metafork.comprehensive.tree.tree_reading import from_json
+from metafork.frontend.text.structures import COMPLEX
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
@@ -329,6 +330,9 @@ class LoadedFunction:
                 raise TypeError(
                     f"{self.__name__}: {name} is in the memory of a GPU, and the kernels were built for the processor"
                 )
+        if one.members == COMPLEX and value.dtype.kind == "c" and value.dtype.itemsize == 2 * dtype.itemsize:
+            parts = (*value.shape, 2)
+            value = value.view(dtype).reshape(parts) if value.flags.c_contiguous else value
         structured, dimensions = value.dtype.fields is not None, len(one.array.extents)
         if structured and one.members:
             dimensions -= 1

@@ -99,7 +99,7 @@ def header_file(unit: TranslationUnit, trees: Sequence[ScheduleTree], handles: H
         lines += ["", f"/* The functions of {c_comment(source_name(unit))}, on host arrays. */"]
         lines += [duty for function in public if (duty := _duty(function))]
         tags = [one.structure for function in public for one in function.parameters if one.structure]
-        lines += [f"{tag};" for tag in dict.fromkeys(tags)]
+        lines += [f"{tag};" for tag in dict.fromkeys(tags) if tag.startswith("struct ")]
         lines += ["#ifdef __cplusplus"]
         # A function that C++ has no name for cannot be called from it.
         named = [function for function in public if not is_reserved(function.name)]

@@ -19,6 +19,8 @@ from metafork.comprehensive.verification.driver import (
     CONTRACT_PREFIX,
     LENT,
     LENT_BEFORE,
+    LENT_ROW,
+    LENT_ROWS,
     as_reference,
     edited,
     quoted,
@@ -86,6 +88,7 @@ def _nest(schedule: Schedule, sites: _Sites, lent: Collection[tuple[str, str]]) 
     sites.spelling = as_written(program)
     endless = {one.name: one.whole or one.name for one in program.arrays if one.endless}
     given = frozenset(name for name, whole in endless.items() if (schedule.function, whole) in lent)
+    given |= {one.name for one in program.arrays if one.table and (schedule.function, one.table) in lent}
     body = map_body(program.body, _checking(program, sites, given))
     rows = [*row_declarations(schedule), *(f"const int {name} = {pointer} != 0;" for name, pointer in schedule.asked)]
     return " ".join(["{", *rows, serial_text(program, body), "}"])
@@ -102,9 +105,14 @@ def _checking(program: ir.Program, sites: _Sites, lent: frozenset[str]) -> Calla
         if not isinstance(expr, ir.Element) or expr.array not in arrays:
             return None
         indices: list[ir.Expr] = []
-        for index, extent in zip(expr.indices, arrays[expr.array].extents, strict=True):
+        extents = arrays[expr.array].extents
+        if arrays[expr.array].table and expr.array in lent:
+            extents = (ir.IntConst(LENT_ROWS), ir.IntConst(LENT_ROW))
+        elif arrays[expr.array].table:
+            extents = (ir.ENDLESS, ir.ENDLESS)
+        for index, extent in zip(expr.indices, extents, strict=True):
             inner = map_expression(index, checked)
-            if arrays[expr.array].table or (extent == ir.ENDLESS and expr.array not in lent):
+            if extent == ir.ENDLESS and expr.array not in lent:
                 indices.append(inner)
                 continue
             before, extent = (LENT_BEFORE, ir.IntConst(LENT)) if extent == ir.ENDLESS else (0, extent)

@@ -53,6 +53,9 @@ LENT, LENT_BEFORE = 1 << 15, 1 << 10
 
 That is more than the points of a verification touch."""
 
+LENT_ROWS, LENT_ROW = 1 << 10, 1 << 11
+"""How many rows a table of pointers has, and how many elements each of them."""
+
 SUPPORT_DIRECTORY = Path(__file__).parent
 """Where the header is that a driver includes."""
 
@@ -160,8 +163,10 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     Raises ``CannotDriveError`` for other parameters that are no scalars or arrays.
     """
     taken = flat_parameters(function)
-    given = [_lent(unit, function, parameter) for parameter in taken]
+    tables = tables_of(unit, function)
+    given = [_lent(unit, function, parameter, tables) for parameter in taken]
     lent = [one.name for one, other in zip(taken, given, strict=True) if one.array != other.array]
+    lent = [name for name in lent if name not in tables]
     suffix = FLAT_SUFFIX if is_flattened(function) else ""
     arrays = [parameter for parameter in given if parameter.array is not None]
     scalars = [parameter for parameter in given if parameter.type is not None]
@@ -219,12 +224,22 @@ def driver_text(unit: TranslationUnit, function: Function) -> str:
     places = {p.name: f" + {LENT_BEFORE} * ({_of(p.name)}_bytes / {LENT})" if p.name in lent else "" for p in arrays}
     ours, theirs = (
         ", ".join(
-            names[p.name] if p.array is None else f"(void *)((char *){names[p.name]}_{which}{places[p.name]})"
+            names[p.name]
+            if p.array is None
+            else f"(void *){names[p.name]}_{which}_rows"
+            if p.name in tables
+            else f"(void *)((char *){names[p.name]}_{which}{places[p.name]})"
             for p in given
         )
         for which in ("ours", "theirs")
     )
     copies = [f"    memcpy({names[p.name]}_theirs, {names[p.name]}_ours, {names[p.name]}_bytes);" for p in arrays]
+    for name in tables:
+        lines += [f"    static void *{_of(name)}_{which}_rows[{LENT_ROWS}];" for which in ("ours", "theirs")]
+        own, row = _of(name), f"({_of(name)}_bytes / {LENT_ROWS})"
+        copies.append(f"    for (size_t row = 0; row < {LENT_ROWS}; row++)")
+        pairs = (f"{own}_{which}_rows[row] = (char *){own}_{which} + row * {row}" for which in ("ours", "theirs"))
+        copies.append(f"      {', '.join(pairs)};")
     result = _result(unit, function)
     release = " ".join(f"free({names[p.name]}_ours); free({names[p.name]}_theirs);" for p in arrays)
     lines += [
@@ -274,9 +289,32 @@ def _result(unit: TranslationUnit, function: Function) -> str:
     return returns if number else ""
 
 
-def _lent(unit: TranslationUnit, function: Function, parameter: FunctionParameter) -> FunctionParameter:
-    """Return a pointer of which nobody knows how many elements it leads to as an array of more than a point needs."""
+def tables_of(unit: TranslationUnit, function: Function) -> dict[str, ScalarType]:
+    """Return the parameters that are tables of pointers, and what elements their rows have."""
+    found: dict[str, ScalarType] = {}
+    given = {one.name for one in function.parameters if one.type is None and one.array is None}
+    for schedule in unit.schedules:
+        if schedule.function != function.name:
+            continue
+        rows = {name: text.partition("[")[0] for name, text in schedule.led}
+        for array in schedule.program.arrays:
+            table = array.table or rows.get(array.whole or array.name, "")
+            if table in given:
+                found.setdefault(table, array.element)
+    return found
+
+
+def _lent(
+    unit: TranslationUnit, function: Function, parameter: FunctionParameter, tables: Mapping[str, ScalarType]
+) -> FunctionParameter:
+    """Return a pointer of which nobody knows how many elements it leads to as an array of more than a point needs.
+
+    What the rows of one of the ``tables`` lead to is an array, too.
+    """
     array = parameter.array
+    if parameter.name in tables:
+        rows = (IntConst(LENT_ROWS), IntConst(LENT_ROW))
+        return replace(parameter, array=Array(parameter.name, tables[parameter.name], rows))
     if array is not None and array.endless:
         return replace(parameter, array=replace(array, extents=(IntConst(LENT), *array.extents[1:])))
     unknown = array is None and parameter.type is None and parameter.pointed is not None

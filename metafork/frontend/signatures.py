@@ -25,6 +25,7 @@ from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooD
 from metafork.frontend.text.preprocessing.macros import ExpansionError
 from metafork.frontend.text.preprocessing.preprocessor import Preprocessed
 from metafork.frontend.text.reporter import RefusedError, Reporter, SilentReporter
+from metafork.frontend.text.structures import COMPLEX
 from metafork.frontend.text.tokens import Token, hull
 from metafork.frontend.text.vocabulary import HEADER_TYPES, scalar_type
 from metafork.ir import program as ir
@@ -146,7 +147,8 @@ class Signatures(Struct, frozen=True):
             if structure is not None:
                 const = "const " if variable.const else ""
                 suffix = self.source.text[declarator.name_span.end : declarator.span.end]
-                tag = structure.name if structure.name.startswith("struct ") else ""
+                tagged = structure.name.startswith("struct ") or structure.members == COMPLEX
+                tag = structure.name if tagged else ""
                 flat = f"(*{one.name})" if declarator.type.pointers else f"{one.name}{suffix}"
                 assert structure.element is not None
                 spelled = f"{const}{structure.element.stored.spelling} {flat}[{structure.columns}]"

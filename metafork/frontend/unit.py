@@ -22,6 +22,7 @@ from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.text_reader import TextReader
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.host.whole_loops import whole_loops
 from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.nests.table_rows import led_to_rows
@@ -398,7 +399,10 @@ class UnitParser(TextReader):
             given = directives and (directives.rest, directives.span)
             led = tuple((row.name, row.text) for row in site.led if row.number is not None)
             left_out = tuple(builder.left_out)
-            first = replace(first, static_words=words, asked=asked, led=led, directives=given, left_out=left_out)
+            arrays = [one.whole or one.name for one in program.arrays]
+            whole = whole_loops(host, site, arrays)
+            first = replace(first, static_words=words, asked=asked, led=led, directives=given)
+            first = replace(first, left_out=left_out, whole_loops=whole)
             self._schedules.append(first)
             if builder.second is not None:
                 assert order is not None

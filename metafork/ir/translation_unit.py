@@ -198,6 +198,8 @@ class Schedule(Struct, frozen=True):
     ``led`` are rows of its tables of pointers, by their names and as C calls them (``rows[1]``).
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
     they are applied, ``written`` is the program before.  ``left_out`` are assertions in it that kernels do not have.
+    ``whole_loops`` are variables of serial loops around it, the innermost first, which count from 0 and run it in each
+    iteration, and how many these are.
     """
 
     number: int
@@ -217,6 +219,7 @@ class Schedule(Struct, frozen=True):
     directives: tuple[str, Span] | None = None
     written: Program | None = None
     left_out: tuple[Span, ...] = ()
+    whole_loops: tuple[tuple[str, Expr], ...] = ()
 
 
 class Assumption(Struct, frozen=True):

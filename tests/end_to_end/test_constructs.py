@@ -11,13 +11,14 @@ import pytest
 
 from tests.end_to_end.c_form_cases import FORMS
 from tests.end_to_end.commands import METAFORK, run
+from tests.end_to_end.complex_cases import COMPLEX
 from tests.end_to_end.construct_cases import CASES as CONSTRUCTS
 from tests.end_to_end.row_cases import ROWS
 from tests.end_to_end.walk_cases import WALKS
 from tests.runtime.compiling import CALLED
 
-CASES = {**CONSTRUCTS, **FORMS, **ROWS, **WALKS}
-assert len(CASES) == sum(map(len, (CONSTRUCTS, FORMS, ROWS, WALKS)))
+CASES = {**CONSTRUCTS, **FORMS, **ROWS, **WALKS, **COMPLEX}
+assert len(CASES) == sum(map(len, (CONSTRUCTS, FORMS, ROWS, WALKS, COMPLEX)))
 HEAD = (
     "#include <limits.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n"
     "#include <assert.h>\n#include <string.h>\n"

@@ -145,6 +145,67 @@ def test_results_are_those_of_c_told_or_not(name, programs):
         assert {*untold} == ({"x"} if count < kernels[0] else set())
 
 
+KEPT = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+enum { N = 1000 };
+static int right(const int *at, const float *x, const float *y, int n) {
+  for (int i = 0; i < n; i++) if (y[i] != x[at[i]] + 1) return 0;
+  return 1;
+}
+int main(void) {
+  int *const at = mmap(0, N * sizeof *at, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  float *const x = malloc(2 * N * sizeof *x), y[N];
+  int copy[N];
+  for (int i = 0; i < N; i++) copy[i] = at[i] = i * 7 % N;
+  for (int i = 0; i < 2 * N; i++) x[i] = i;
+  metafork_keep(at);
+  gather(N, 8, at, x, y);
+  gather(N, 8, at, x, y);
+  mprotect(at, N * sizeof *at, PROT_NONE); /* nobody reads the indices again */
+  gather(N, 8, at, x, y);
+  gather(N, 8, at, x + 5, y);
+  if (!right(copy, x + 5, y, N)) return 1;
+  mprotect(at, N * sizeof *at, PROT_READ | PROT_WRITE);
+  gather(N / 2, 8, at, x, y);
+  if (!right(at, x, y, N / 2)) return 2;
+  metafork_drop(at);
+  at[3] = 2 * N - 1; /* a walk of before would not have it */
+  gather(N, 8, at, x, y);
+  gather(N, 8, at, x, y);
+  if (!right(at, x, y, N)) return 3;
+  moved(N, 8, at, x, y);
+  return right(at, x, y, N) ? 0 : 4;
+}
+"""
+"""Indices that stay on the device are gone through once; those that a schedule or the host writes, again."""
+
+MOVED = f"""
+void gather(int n, int B, const int at[n], const float *x, float y[n]) {{ {each("y[i] = x[at[i]] + 1;")} }}
+void moved(int n, int B, int at[n], const float *x, float y[n]) {{
+  for (int s = 0; s < 3; s++) {{
+    {each("y[i] = x[at[i]] + 1;")}
+    {each("at[i] = (at[i] + 1) % (n + n / 2);")}
+    if (s == 1) at[7] = 2 * n - 1;
+  }}
+  {each("y[i] = x[at[i]] + 1;")}
+}}
+"""
+
+
+def test_indices_that_stay_are_gone_through_once(tmp_path):
+    (tmp_path / "f.mf").write_text(MOVED)
+    write_outputs(optimize(tmp_path / "f.mf", counters=("shared_memory",), strategies=()), tmp_path)
+    (tmp_path / "main.c").write_text(f'#include "metafork/host.h"\n#include "f.h"\n{KEPT}')
+    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
+    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
+    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    assert (done.stderr.count(" leaf 1 "), "serial code" in done.stderr) == (14, False)
+
+
 EXACT = """
 void conv(int n, int m, int B, const int *on, const float *x, const float *k, float *y) {
   meta_schedule meta_block(B * 16) { meta_for (int i = 0; i < n; i++) {

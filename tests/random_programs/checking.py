@@ -4,6 +4,7 @@ from random import Random
 
 from metafork.comprehensive.verification import Options, Verification, verify
 from tests.random_programs.c_forms import FormGenerator
+from tests.random_programs.complex_numbers import ComplexGenerator
 from tests.random_programs.constructs import ConstructGenerator, SumGenerator
 from tests.random_programs.elements import ElementGenerator
 from tests.random_programs.everyday import EverydayGenerator
@@ -22,6 +23,7 @@ KINDS: dict[str, type[Generator]] = {
     "plain": Generator,
     "structures": StructureGenerator,
     "mixed": MixedGenerator,
+    "complex": ComplexGenerator,
     "constructs": ConstructGenerator,
     "sums": SumGenerator,
     "pointers": PointerGenerator,

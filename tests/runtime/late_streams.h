@@ -144,7 +144,8 @@ inline void follow(Stream *stream, const Event *event) {
 
 inline void record(Event *event, Stream *stream) {
     const Guard guard(device().lock);
-    known(stream);
+    static Stream over; /* what is begun on the stream of no number is over at once */
+    if (stream == nullptr) stream = &over; else known(stream);
     event->stream = stream;
     event->number = stream->begun;
     pass();

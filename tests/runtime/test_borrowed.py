@@ -12,7 +12,7 @@ HARNESS = Path(__file__).with_name("borrowed.cu")
 ORDERS = ("late", "random:1", "random:2", "early")
 FAULTS = {
     "kernels of two streams have no order": ("borrowed.h", "&& «kernels->done < kernels->begun» &&", "false"),
-    "streams of arrays are not waited for": ("borrowed.h", "error = «stream == other» ?", "true"),
+    "streams of arrays are not waited for": ("residents.h", "error = «stream == other» ?", "true"),
     "copies do not wait for the caller": ("borrowed.h", "!= NULL ? «streams->kernels.begun» :", "0"),
     "the caller does not wait for copies": ("borrowed.h", "&one->streams->copies, «one->sent»)", "0"),
     "what the host had to have goes back early": ("residents.h", "streams->kernels, «one->used»)", "0"),

@@ -80,6 +80,32 @@ def test_what_the_first_level_cache_serves_stays_out_and_the_clause_forces_it(bo
     assert choice(nest(body, "cache(a)")).program.mapping.cached == ("a",)
 
 
+PLANES = """
+void iso(int nx, int ny, int nz, int B0, int B1, const float p[nz][ny][nx], float q[nz][ny][nx], const float c[9]) {
+  meta_schedule {
+    meta_for (int by = 0; by < (ny - 16) / B0; by++)
+      meta_for (int bx = 0; bx < (nx - 16) / B1; bx++)
+        for (int z = 8; z < nz - 8; z++)
+          meta_for (int ty = 0; ty < B0; ty++)
+            meta_for (int tx = 0; tx < B1; tx++) {
+              int y = by * B0 + ty + 8, x = bx * B1 + tx + 8;
+              float v = p[z][y][x] * c[0];
+              for (int r = 1; r <= 8; r++)
+                v += c[r] * (p[z][y][x + r] + p[z][y][x - r] + p[z][y + r][x] + p[z][y - r][x] ALONG);
+              q[z][y][x] = v;
+            }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("along", "cached"), [("", True), ("+ p[z + r][y][x] + p[z - r][y][x]", False)])
+def test_planes_of_which_a_thread_reads_its_own_column_stay_out(along, cached):
+    chosen = choice(PLANES.replace("ALONG", along))
+    assert ("p" in chosen.program.mapping.cached) is cached
+    assert cached or "is read by one thread once" in dict(chosen.reasons)["p"]
+
+
 def test_no_hint_leads_to_a_window_far_larger_than_what_is_read():
     text = """
 void wave(int n, int d, int B, float a[n + 1][n + 1]) {

@@ -28,6 +28,7 @@ from metafork.comprehensive.emit.signature import host_arrays, signature_of
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.frontend.text.clauses.keywords import CLAUSES
 from metafork.frontend.text.preprocessing.preprocessor import definition_of
+from metafork.frontend.text.structures import COMPLEX
 from metafork.ir.arithmetic.exact_constants import NAMED
 from metafork.ir.atomic_updates import atomic_arrays
 from metafork.ir.program import Array, Call, FloatConst, parts_of
@@ -108,7 +109,7 @@ def _checked_assumption(one: Assumption) -> str:
 def _prefix(unit: TranslationUnit) -> str:
     """Return what the variables that are put into the text begin with, so that they hide none of the input's."""
     prefix = "metafork_"
-    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|reach|size|walks)", unit.source.text):
+    while re.search(rf"\b{prefix}(?:arrays|entry|frame|local|numbers|reach|read|size|walk)", unit.source.text):
         prefix += "x_"
     return prefix
 
@@ -200,7 +201,7 @@ def _layout(array: Array) -> str:
     tests += [
         f"__builtin_offsetof(__typeof__({element}), {member}) == {place * size}"
         for place, member in enumerate(array.members)
-        if member
+        if member and member.rpartition(".")[2] not in COMPLEX  # words of C, and not names
     ]
     said = f"metafork: attributes that lay out structures, as those of {array.whole or array.name}, are not supported"
     return f"_Static_assert({' && '.join(tests)}, {c_string(said)});"

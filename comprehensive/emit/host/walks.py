@@ -42,11 +42,23 @@ def walk_text(signature: Signature, prefix: str) -> WalkText:
     lines = [f"long long {prefix}reach[] = {{{', '.join(['0, -1'] * len(arrays))}}};"]
     for name, (array, handle) in packed.items():
         lines += _table(array, handle, written=name in signature.written)
+    scalars = walk.scalars
+    remembers = scalars is not None and bool(walk.read) and all(name and not arrays[name].endless for name in walk.read)
+    kept = f"{prefix}read, {len(walk.read)}, {prefix}numbers, {len(scalars or ())}, {prefix}reach, {2 * len(arrays)}"
+    if remembers and scalars is not None:
+        parts = ", ".join(f"{{(const void *){one}, {byte_size(arrays[one])}}}" for one in walk.read)
+        numbers = ", ".join(f"(long long){one}" for one in scalars)
+        lines += [
+            f"static __thread long long {prefix}walked[{1 + 2 * len(walk.read) + len(scalars) + 2 * len(arrays)}];",
+            f"const struct metafork_local {prefix}read[] = {{{parts}}};",
+            f"const long long {prefix}numbers[] = {{{numbers or 0}}};",
+        ]
     lines += [
         f"const int {prefix}walks = metafork_untold((const void *const[]){{{pointers}}}, {len(asked)})"
         + "".join(f"\n  && {one}" for one in conditions)
         + ";",
-        f"if ({prefix}walks) {{ /* the indices of the schedule say how much there is of {', '.join(asked)} */",
+        f"if ({prefix}walks{f' && !metafork_recall({prefix}walked, {kept})' if remembers else ''}) {{ "
+        f"/* the indices of the schedule say how much there is of {', '.join(asked)} */",
     ]
     read = [arrays[name] for name in walk.read if name]
     if "" in walk.read or any(one.endless for one in read):
@@ -61,7 +73,7 @@ def walk_text(signature: Signature, prefix: str) -> WalkText:
         if name in walk.least:
             ends = f"{walk.least[name]}, {walk.most[name]}, sizeof({name}[0])"
             lines.append(f"metafork_reached({prefix}reach + {2 * number}, {ends});")
-    lines.append("}")
+    lines += [*([f"metafork_retain({prefix}walked, {kept});"] if remembers else []), "}"]
     for number, name in enumerate(arrays):
         if name in packed:
             lines += _packed(*packed[name], f"{prefix}walks", f"{prefix}reach[{2 * number + 1}]")

@@ -55,6 +55,16 @@ class HostWalk(Struct, frozen=True):
     loops: tuple[str, ...]
 
     @property
+    def scalars(self) -> tuple[str, ...] | None:
+        """The integers of the host that decide what is found, with what is read; ``None`` if there are others."""
+        program = self.program
+        given = {one.name: one.type for one in program.parameters}
+        given |= {one.name: one.type for one in program.values} | {one.name: one.type for one in program.derived}
+        heads = [name for loop in program.grid for name in variables(loop.extent)]
+        used = [name for name in given if name in {*_names(program.body), *heads}]
+        return tuple(used) if not self.tables and all(given[name].integer for name in used) else None
+
+    @property
     def effort(self) -> str:
         """What the host does."""
         loops = ", ".join(f"`{one}`" for one in self.loops)

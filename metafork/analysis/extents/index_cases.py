@@ -39,6 +39,7 @@ class _Cases(Struct):
     taken: set[str]
     assigned: Mapping[str, int]
     probes: list[ir.Stmt] = field(default_factory=list)
+    reads: list[ir.Stmt] = field(default_factory=list)
 
     def fresh(self, name: str) -> str:
         name = fresh_name(name, self.taken)
@@ -62,14 +63,22 @@ class _Cases(Struct):
             elif isinstance(stmt, ir.Declare) and self.assigned[stmt.name] == 1 + changes[stmt.name]:
                 value = self.unknown(stmt.type) if stmt.value is None else stmt.value
                 known |= self.kept(stmt.name, _as(stmt.type, substitute(value, known)))
+            result += self.reads
+            self.reads.clear()
         return tuple(result)
 
     def kept(self, name: str, value: ir.Expr) -> Mapping[str, ir.Expr]:
-        """Return what a local is: its value, where that is short and of what stays, not known where it was read."""
-        value = map_expression(value, lambda part: self.unknown(part.type) if _reads(part) else None)
+        """Return what a local is: its value, where that is short and of what stays; what it reads, by locals."""
+        value = map_expression(value, lambda part: self.any(part.type) if _reads(part) else None)
         parts = list(ir.walk_expression(value))
         stays = all(self.assigned[one.name] <= 1 for one in parts if isinstance(one, ir.Var))
         return {name: value if stays and len(parts) <= MOST_WRITTEN_OUT else self.unknown(value.type)}
+
+    def any(self, type_: ScalarType) -> ir.Var:
+        """Return a local behind the statement that may have any value of its type, and keeps it."""
+        local = ir.Declare(self.fresh("read"), type_, self.unknown(type_))
+        self.reads.append(local)
+        return ir.Var(local.name, type_)
 
     def unknown(self, type_: ScalarType) -> ir.Var:
         """Return a value of which nothing is known."""

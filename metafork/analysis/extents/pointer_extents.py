@@ -18,6 +18,7 @@ from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, le
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access, accesses_of
 from metafork.analysis.extents.extent_text import Names, condition_text, value_text
+from metafork.analysis.extents.host_loops import WholeLoops, in_whole_loops
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
 from metafork.analysis.facts import program_facts
@@ -60,35 +61,41 @@ def extents_of(
     names: Iterable[str],
     beside: Sequence[Collection[int]] | None = None,
     least: Mapping[str, int] | None = None,
+    whole: Sequence[WholeLoops] = (),
 ) -> Extents:
     """Return the first extents of arrays that programs of one function share, in terms of some names.
 
     ``beside`` are, for each program, those that run whenever it does: it does not matter which of them touches the last
-    element.  Some arrays have ``least`` numbers of elements, touched or not.
+    element.  Some arrays have ``least`` numbers of elements, touched or not.  ``whole`` are for each program serial
+    loops around it, the innermost first, that run it in each of their iterations.
     """
     facts = [program_facts(_with_data(program)) for program in programs]
-    found: list[list[Access]] = []
-    regions: list[Region] = []
-    for number, program in enumerate(programs):
-        accesses, quotients = accesses_of(program, facts[number], arrays)
-        symbols = tuple(dict.fromkeys((*facts[number].derived, *quotients)))
-        premises = (*facts[number].constraints, *(one for symbol in quotients for one in symbol.constraints()))
-        regions.append(Region.of(premises, symbols, [one for each in accesses for one in each.conditions]))
-        found.append(accesses)
+    ways = [
+        [_Touched.of(*one) for one in _launches(program, facts[number], arrays, whole[number] if whole else ())]
+        for number, program in enumerate(programs)
+    ]
     known: dict[str, str] = {}
     unknown: dict[str, Unknown] = {}
     around = {one.name for program in programs for one in program.parameters if one.of_serial_loop}
     for array in arrays:
         told: dict[str, None] = {}
-        for number, region in enumerate(regions):
-            if not any(one.array == array for one in found[number]):
+        for number, (first, *more) in enumerate(ways):
+            if not any(one.array == array for one in first.accesses):
                 continue
-            accesses = [one for one in found[number] if one.array == array]
-            for other in beside[number] if beside else ():
-                joined = None if other == number else _joined(region, facts[other], programs[other])
-                if joined is not None:
-                    region, accesses = joined, accesses + [one for one in found[other] if one.array == array]
-            text = _Pointer(array, accesses, region, frozenset(names), around, (least or {}).get(array, 0)).extent()
+            text: str | Unknown = Unknown("")
+            for way in (first, *more):
+                region, accesses = way.region, [one for one in way.accesses if one.array == array]
+                for other in beside[number] if beside else ():
+                    joined = None if other == number else _joined(region, facts[other], programs[other])
+                    if joined is not None:
+                        region, touched = joined, ways[other][0].accesses
+                        accesses = accesses + [one for one in touched if one.array == array]
+                way_text = _Pointer(
+                    array, accesses, region, frozenset(names), around, (least or {}).get(array, 0)
+                ).extent()
+                text = text if isinstance(way_text, Unknown) and way is not first else way_text
+                if not isinstance(text, Unknown):
+                    break
             if isinstance(text, Unknown):
                 unknown[array] = text
                 break
@@ -99,6 +106,32 @@ def extents_of(
             else:
                 unknown[array] = Unknown(f"schedules that need not all run touch more or less of `{array}`", other=True)
     return Extents(known, unknown)
+
+
+class _Touched(Struct, frozen=True):
+    """What a program touches in some of its launches, those of a ``region``."""
+
+    region: Region
+    accesses: list[Access]
+
+    @staticmethod
+    def of(facts: Facts, accesses: list[Access], quotients: Sequence[DerivedSymbol]) -> _Touched:
+        """Return what is touched where facts hold."""
+        symbols = tuple(dict.fromkeys((*facts.derived, *quotients)))
+        premises = (*facts.constraints, *(one for symbol in quotients for one in symbol.constraints()))
+        return _Touched(Region.of(premises, symbols, [one for each in accesses for one in each.conditions]), accesses)
+
+
+def _launches(
+    program: Program, facts: Facts, arrays: Collection[str], whole: WholeLoops
+) -> Iterator[tuple[Facts, list[Access], Sequence[DerivedSymbol]]]:
+    """Yield what one launch touches, and what all launches of loops around it touch together."""
+    accesses, quotients = accesses_of(program, facts, arrays)
+    yield facts, accesses, quotients
+    for depth in range(1, len(whole) + 1):
+        around = in_whole_loops(facts, accesses, whole[:depth])
+        if around is not None:
+            yield *around, quotients
 
 
 def _with_data(program: Program) -> Program:

@@ -7,8 +7,9 @@ bound that is proved; it is reached where each step was an equation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import product
+from math import gcd
 
 from msgspec import Struct, field
 
@@ -63,6 +64,11 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
         rest = slack.without((loop.var,))
         if factor and not (factor.symbols | rest.symbols) & own and factor != -ONE:
             more += [most - Polynomial.symbol(loop.var) for most in division.at_most([rest], -factor)]
+    for slack in slacks:
+        moving, common = _common(slack, own)
+        rest = slack + moving * common
+        if common > 1 and rest.whole:
+            more += [most - moving for most in division.at_most([rest], Polynomial.constant(common))]
     order = [*sorted(access.unknown), *(one.var for one in reversed(access.loops))]
     quotients = [one.name for one in reversed(access.quotients)]
     names: set[str] = {*order}
@@ -87,6 +93,14 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
     tight = [one for one in ways if not any(_never_less(one, other) for other in ways if other != one)]
     chosen = sorted(tight, key=lambda bound: (bound.degree, len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
     return Bounds({bound: ways[bound] for bound in chosen}, tuple(division.made), ends)
+
+
+def _common(slack: Polynomial, own: Collection[str]) -> tuple[Polynomial, int]:
+    """Return ``X`` and ``d`` of ``rest - d*X``, where the ``rest`` has no symbol of an access; 0, if there is none."""
+    moving = {mono: -factor for mono, factor in slack.coefficients.items() if any(name in own for name, _ in mono)}
+    whole = all(factor.denominator == 1 for factor in moving.values())
+    divisor = gcd(*map(int, moving.values())) if whole else 0
+    return Polynomial({mono: int(factor) // divisor for mono, factor in moving.items()} if divisor else {}), divisor
 
 
 def _never_less(one: Polynomial, other: Polynomial) -> bool:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice, product
+from typing import TypeGuard
 
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, equal, less_than
 from metafork.analysis.values.scope import Scope
-from metafork.ir.program import COMPARISONS, Binary, Expr, Unary
+from metafork.ir.program import COMPARISONS, Binary, Cast, Expr, IntConst, Unary
 
 Case = tuple[Constraint, ...]
 """A conjunction."""
@@ -70,7 +71,11 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _either(*(_perhaps(scope, operand, truth) for operand in (left, right)))
         case Binary(op=op, left=left, right=right) if op in COMPARISONS:
             sides = scope.compared(left, right)
-            return _NOTHING if sides is None else _comparison(op if truth else _NEGATION[op], *sides)
+            if sides is not None:
+                return _comparison(op if truth else _NEGATION[op], *sides)
+            if op in ("<", "<=") and _turned(left, right):
+                return _from_zero_to(scope, op, left.operand, right, truth)
+            return _NOTHING
         case _ if condition.type.integer:
             value = scope.polynomial(condition)
             if value is None:
@@ -78,6 +83,33 @@ def meaning(scope: Scope, condition: Expr, truth: bool = True) -> Meaning:
             return _different(value, ZERO) if truth else Meaning((((equal(value, ZERO),),),), True)
         case _:
             return _NOTHING
+
+
+def _turned(left: Expr, right: Expr) -> TypeGuard[Cast]:
+    """Say whether a signed value is compared as an unsigned one of its size, with what a signed one has been or is."""
+    if not isinstance(left, Cast):
+        return False
+    signed = left.operand.type
+    if not signed.integer or left.type.signed or not signed.signed or signed.size != left.type.size:
+        return False
+    match right:
+        case Cast(operand=operand):
+            return operand.type == signed and right.type is left.type
+        case IntConst(value=number):
+            return number <= signed.greatest
+        case _:
+            return False
+
+
+def _from_zero_to(scope: Scope, op: str, value: Expr, end: Expr, truth: bool) -> Meaning:
+    """Return what ``(unsigned)value < end`` means: a value below 0 is larger than an end that is not."""
+    least, most = scope.polynomial(value), scope.polynomial(end)
+    if least is None or most is None:
+        return _NOTHING
+    within = less_than(least, most) if op == "<" else at_most(least, most)
+    if truth:
+        return Meaning((((at_most(ZERO, least),),), ((within,),)), True)
+    return Meaning((((less_than(least, ZERO),), (within.negated(),)),), True)
 
 
 def together(scope: Scope, conditions: Iterable[tuple[Expr, bool]]) -> Meaning:

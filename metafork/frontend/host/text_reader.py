@@ -90,6 +90,8 @@ class TextReader:
                 given += [definition_of(one) for one in BUILTIN_CONSTANTS]
             if re.search(r"INT(8|16|32|64|MAX)_C\b", self._source.text):
                 given += [definition_of(one) for one in SIZED_CONSTANTS]
+            if re.search(r"[</]complex\.h[>\"]", self._source.text):
+                given.append(definition_of("complex=_Complex"))
             tokens = tokenize(self._source.text, self._lines)
             preprocessed = Preprocessed(tokens, self._headers, given, self._assuming)
         except UnterminatedCommentError as error:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from metafork.frontend.text import syntax
 from metafork.frontend.text.other_languages.advice import Advice
-from metafork.frontend.text.structures import StructureType, TypeNames, enter_structure, structure_of
+from metafork.frontend.text.structures import COMPLEX, StructureType, TypeNames, enter_structure, structure_of
 from metafork.frontend.text.vocabulary import scalar_type
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
@@ -166,6 +166,7 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
     elif structure is not None and (structure.fault or not type_.extents):
         why = f": {structure.fault}" if structure.fault else ""
         variable.fault, variable.message = "MF0205", f"`{name}` is a structure{why}"
+        _of_one_complex_number(variable, structure)
     elif scalar is None:
         _with_unknown_type(variable, type_, typedefs)
     elif "volatile" in type_.qualifiers or "_Atomic" in type_.qualifiers:
@@ -182,6 +183,18 @@ def declared(declarator: syntax.Declarator, typedefs: TypeNames, since: int) -> 
         variable.element = scalar
         variable.extents = (*(extent for extent in type_.extents if extent is not None), *members)
     return variable
+
+
+def _of_one_complex_number(variable: Variable, structure: StructureType) -> None:
+    if structure.members == COMPLEX and structure.element is not None:
+        name, type_ = variable.name, structure.element.spelling
+        end = "f" if structure.element is ScalarType.FLOAT else ""
+        variable.message = f"`{name}` is a single complex number"
+        variable.reason = "kernels take single numbers that are real, and arrays of complex ones."
+        variable.way_out = (
+            f"read its parts in front of the schedule, `{type_} re = creal{end}({name}), im = cimag{end}({name});`, "
+            f"and write `CMPLX{end.upper()}(re, im)` for it."
+        )
 
 
 def _of_no_elements(variable: Variable, type_: syntax.TypeName, scalar: ScalarType | None) -> None:

@@ -195,6 +195,8 @@ class Effects(Targets):
     def _assign(
         self, target: syntax.Expression, op: str, value: syntax.Expression, span: Span, level: Level
     ) -> tuple[ir.Stmt, ...]:
+        if op and self.expressions.complex.is_one(target):
+            value, op = syntax.Infix(op, target, value, span), ""
         member, union = self.expressions.unions.member(target), self.expressions.unions.bits_of(target)
         if member is not None and isinstance(target, syntax.Member):
             given = self._value(value if not op else syntax.Infix(op, target, value, span), level)
@@ -269,7 +271,7 @@ class Effects(Targets):
             way_out = "copy the members that are needed."
             raise self._reporter.refuse("MF0205", span, message, way_out=way_out)
         self._calls.alone = value if isinstance(value, syntax.Invocation) else None
-        source = self.expressions.whole(value)
+        source = self.expressions.whole_as(target, value)
         if source is None:
             self.expressions.no_structure(value)
         if source is None or not source.alike(target):

@@ -41,6 +41,8 @@ class ExpressionBuilder(PlaceBuilder):
 
     def build(self, expression: syntax.Expression) -> ir.Expr:
         """Return the expression; raises ``RefusedError`` after reporting what is wrong with it."""
+        if (number := self.complex.scalar(expression)) is not None:
+            return number
         match expression:
             case syntax.Name(name=name, span=span, uncertain=uncertain):
                 if uncertain:
@@ -324,7 +326,7 @@ class ExpressionBuilder(PlaceBuilder):
             name = name.removeprefix("__builtin_")
         known = MATH_FUNCTIONS.get(name)
         found = self._resolve(name)
-        if self._is_function(name):
+        if self.is_function(name):
             value = self.inline(call, name)
             if value is not None:
                 return value

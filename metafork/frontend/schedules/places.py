@@ -25,6 +25,7 @@ from metafork.frontend.schedules.symbols import (
     Symbol,
     UnusableSymbol,
 )
+from metafork.frontend.schedules.values.complex_numbers import ComplexNumbers
 from metafork.frontend.schedules.values.conversions import taken_for
 from metafork.frontend.schedules.values.initialisers import MisfitError
 from metafork.frontend.schedules.values.structure_items import array_of, placed_members, shape_of
@@ -35,7 +36,7 @@ from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.other_languages.indices import of_cast, of_dimensions
 from metafork.frontend.text.other_languages.words import unknown_name
 from metafork.frontend.text.reporter import RefusedError, Reporter
-from metafork.frontend.text.structures import StructureType, TypeNames, structure_of
+from metafork.frontend.text.structures import COMPLEX, StructureType, TypeNames, structure_of
 from metafork.frontend.text.vocabulary import CONSTANTS, scalar_type
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
@@ -77,6 +78,7 @@ class PlaceBuilder(ABC):
         self._resolve = resolve
         self._visible = visible
         self.unions = Unions(reporter, typedefs, resolve, self.build)
+        self.complex = ComplexNumbers(self, reporter, typedefs, resolve)
         self.undeclared: set[str] = set()
         self.unusable: list[UnusableSymbol] = []
         self.inline: Callable[[syntax.Invocation, str], ir.Expr | None] = lambda _call, _name: None
@@ -343,12 +345,14 @@ class PlaceBuilder(ABC):
 
     def whole(self, expression: syntax.Expression) -> Whole | None:
         """Return the structure that an expression has for its value, ``None`` for a scalar and what is not known."""
+        if (number := self.complex.value(expression)) is not None:
+            return number
         match expression:
             case syntax.Ternary(condition=condition, then=then, otherwise=otherwise, span=span):
                 return self._chosen(condition, then, otherwise, span)
             case syntax.Literal():
                 return self._literal(expression)
-            case syntax.Invocation(callee=syntax.Name(name=name)) if self._is_function(name):
+            case syntax.Invocation(callee=syntax.Name(name=name)) if self.is_function(name):
                 return self.inline_structure(expression, name)
             case syntax.Member() | syntax.Subscript() if path_of(expression) is not None:
                 found = self.members(expression)
@@ -356,6 +360,14 @@ class PlaceBuilder(ABC):
             case _:
                 structure = self.structure(expression)
                 return None if structure is None else whole_of(structure, expression.span)
+
+    def whole_as(self, type_: Whole | StructureType, expression: syntax.Expression) -> Whole | None:
+        """Return the structure that an expression has for its value where one of a type is wanted."""
+        if isinstance(type_, StructureType):
+            element = type_.element if type_.members == COMPLEX else None
+        else:
+            element = type_.values[0].type if type_.names == COMPLEX else None
+        return self.whole(expression) if element is None else self.complex.converted(expression, element)
 
     def _chosen(
         self, condition: syntax.Expression, then: syntax.Expression, otherwise: syntax.Expression, span: Span
@@ -480,7 +492,7 @@ class PlaceBuilder(ABC):
             case _:
                 return None
 
-    def _is_function(self, name: str) -> bool:
+    def is_function(self, name: str) -> bool:
         """Say whether a name may be that of a function of the file: no variable has it."""
         found = self._resolve(name)
         return found is None or (isinstance(found, UnusableSymbol) and found.code == "MF0206")

@@ -68,6 +68,7 @@ class Targets:
         self._calls = Calls(reporter, scopes, self.expressions, functions, inlined)
         self.expressions.inline = self._calls.value
         self.expressions.inline_structure = self._calls.structure
+        self.expressions.complex.returning = lambda name: _returned(functions, name)
         self.expressions.fresh = scopes.fresh
         self.expressions.given = scopes.given
         self.expressions.functions = [] if functions is None else functions.names
@@ -228,3 +229,9 @@ class Targets:
             return None
         self._check_element_write(owner, target.span, level)
         return self.expressions.members(target)
+
+
+def _returned(functions: Functions | None, name: str) -> syntax.TypeName | None:
+    """Return the type of what a function of the file returns, ``None`` for any other name."""
+    found = None if functions is None else functions.find(name)
+    return None if found is None else found.returns

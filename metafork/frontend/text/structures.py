@@ -21,6 +21,9 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Span
 from metafork.ir.program import Slot
 
+COMPLEX = ("__real__", "__imag__")
+"""The members of a complex number: words that gcc has for its parts, so that no structure has such members."""
+
 MOST_MEMBERS = 4096
 """Members of a structure, those of its arrays included."""
 
@@ -69,10 +72,21 @@ class TypeNames(dict[str, ScalarType]):
 
 
 def structure_of(type_: syntax.TypeName, names: TypeNames) -> StructureType | None:
-    """Return the structure that specifiers name, ``None`` for any other type."""
+    """Return the structure that specifiers name, a complex number among them; ``None`` for any other type."""
+    if (number := complex_type(type_.words)) is not None:
+        return number
     if type_.structure is None:
         return names.structures.get(type_.words[0]) if len(type_.words) == 1 else None
     return _named(type_.structure, names)
+
+
+def complex_type(words: tuple[str, ...]) -> StructureType | None:
+    """Return the structure that ``float complex`` and ``double complex`` are, ``None`` for any other type."""
+    numbers = [word for word in words if word not in ("complex", "_Complex")]
+    if len(numbers) == len(words) or numbers not in (["float"], ["double"], []):
+        return None
+    element = ScalarType.FLOAT if numbers == ["float"] else ScalarType.DOUBLE
+    return StructureType(f"{element.spelling} _Complex", COMPLEX, element, size=2 * element.size)
 
 
 def note_structure(type_: syntax.TypeName, names: TypeNames) -> None:
@@ -168,7 +182,7 @@ def _defined(structure: syntax.StructureName, names: TypeNames) -> StructureType
 
 def _parts(member: syntax.MemberName, names: TypeNames) -> tuple[int, list[tuple[str, Slot]], int]:
     """Return the alignment of a member, its scalars with what their names add to its own, and its size."""
-    inner = names.structures.get(member.words[0]) if len(member.words) == 1 else None
+    inner = names.structures.get(member.words[0]) if len(member.words) == 1 else complex_type(member.words)
     if member.structure is not None:
         inner = _named(member.structure, names)
     scalar = scalar_type(member.words, names) if inner is None and member.structure is None else None

@@ -516,7 +516,7 @@ def test_an_extent_by_what_the_function_computes_is_one_at_the_schedule():
 
 def test_an_extent_by_a_loop_of_the_host_is_said_in_all():
     text = (
-        "void f(int k, int n, int B, float *out) { for (int b = 0; b < k; b++) meta_schedule meta_block(B) "
+        "void f(int k, int n, int B, float *out) { for (int b = 0; b < k; b += 2) meta_schedule meta_block(B) "
         "meta_for (int i = 0; i < n; i++) out[b * n + i] = 1; }"
     )
     (warning,) = parse(Source("pointers.mf", text)).warnings

@@ -70,3 +70,34 @@ static int returned(int n, int B, const int x[n]) {{ {SUM} return sum; }}
     told = {failure.schedule: failure.message for failure in found.failures}
     assert "result differs at element 0" in told["input_k0"]
     assert "what is returned differs" in told["input_k1"]
+
+
+TABLES = """
+void sums(int n, int m, int B, float **x, float *const out[2]) {
+  meta_schedule meta_block(B) {
+    meta_for (int i = 0; i < n; i++) {
+      float s = 0;
+      for (int k = 0; k < m; k++) s += x[i][k];
+      out[1][i] = s;
+    }
+  }
+}
+void steps(int n, int B, double **r) {
+  for (int s = 0; s < 3; s++) {
+    meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) r[1][i] = r[0][i] + s; }
+    double *t = r[0]; r[0] = r[1]; r[1] = t;
+  }
+}
+"""
+
+
+def test_tables_of_pointers_lead_to_rows():
+    def wrong(leaf):
+        plain = plain_code(leaf)
+        return replace(plain, text=re.sub(r"(r_0\w*\[\w+\] \+ s)", r"\1 + 1", plain.text))
+
+    found = verified(TABLES)
+    assert found.passed, found.table()
+    assert all(row.points for row in found.rows), found.table()
+    found = verified(TABLES.replace("n; i++) r[1]", "n - 1; i++) r[1]"), code_of=wrong)
+    assert [failure.schedule for failure in found.failures][:1] == ["input_k1"], found.table()

@@ -203,14 +203,10 @@ CASES = {
         {"void scale(": "typedef struct { unsigned int x, y; } pair;\nvoid scale(", "uint2 *x": "pair *x"},
     ),
     "complex numbers": (
-        typed("«double complex» x[n]", "x[i] = 2 * x[i];", "#include <complex.h>\n"),
+        typed("«cuDoubleComplex» x[n]", "x[i] = 2 * x[i];"),
         "MF0216",
-        "elements of type `double complex`",
-        {
-            "void scale(": "typedef struct { double re, im; } pair;\nvoid scale(",
-            "double complex x[n]": "pair x[n]",
-            "x[i] = 2 * x[i];": "x[i].re *= 2; x[i].im *= 2;",
-        },
+        "elements of type `cuDoubleComplex`",
+        {"void scale(": "#include <complex.h>\nvoid scale(", "cuDoubleComplex x[n]": "double complex x[n]"},
     ),
     # C++
     "a template": (

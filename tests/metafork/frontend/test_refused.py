@@ -28,6 +28,16 @@ CASES = {
     "no member of a union": ("MF0205", thread("union { float f; int u; } u; «u.x» = 1;")),
     "number for a union": ("MF0205", thread("union { float f; int u; } u; u = «1.0f»; a[i] = u.f;")),
     "braces of a union": ("MF0221", thread("union { float f; int u; } u = «{1, 2}»; a[i] = u.f;")),
+    # complex numbers
+    "division by a complex number": ("MF0306", thread("float _Complex z = i; z = «1 / z»; a[i] = crealf(z);")),
+    "a function of complex numbers": ("MF0206", thread("float _Complex z = i; a[i] = «cabsf(z)»;")),
+    "a power of a complex number": ("MF0206", thread("float _Complex z = i; z = «cpowf(z, 2)»; a[i] = crealf(z);")),
+    "a real number or a complex one": ("MF0205", thread("float _Complex z; z = «i > 3 ? z : 1»; a[i] = crealf(z);")),
+    "one complex number of the host": (
+        "MF0205",
+        "void f(int n, float _Complex z, float a[n]) { meta_schedule meta_block(64) "
+        "{ meta_for (int i = 0; i < n; i++) a[i] = crealf(«z»); } }",
+    ),
     # the text
     "no schedule": ("MF0002", "«int» f(void) { return 0; }\n"),
     "comment without end": ("MF0003", "int x;\n «/*» meta_schedule\n"),

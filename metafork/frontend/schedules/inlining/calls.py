@@ -303,7 +303,7 @@ class Calls:
         if self.origin is Origin.BLOCK:
             message = f"`{declarator.name}` is a structure, and this call stands between grid and threads"
             raise self._reporter.refuse("MF0223", argument.span, message, way_out="hand over its members.")
-        given = self._expressions.whole(argument)
+        given = self._expressions.whole_as(structure, argument)
         own = self._own(declarator.name, structure, declarator.name_span)
         mine = whole_of(own, argument.span)
         if given is None or not given.alike(mine):

@@ -48,8 +48,8 @@ def foreign_type(words: Sequence[str], declarator: str) -> Advice | None:
         return Advice(f"`{name}` is a type of CUDA", "the file is C. Wide loads are generated where they help.", way)
     if "complex" in words or "_Complex" in words or re.fullmatch(r"cu(Float|Double)?Complex", name):
         type_ = "float" if "float" in words or name in ("cuComplex", "cuFloatComplex") else "double"
-        way = f"declare a structure, write {_shown('pair', declarator)}, and compute with its members:\n"
-        return Advice(message, _KNOWN, f"{way}typedef struct {{ {type_} re, im; }} pair;")
+        shown = _shown(f"{type_} complex", declarator)
+        return Advice(message, _KNOWN, f"write {shown}, with `#include <complex.h>` in front.")
     if words and words[0] in _WIDE:
         return Advice(message, _KNOWN, f"use {_shown(_WIDE[words[0]], declarator)}.")
     if sorted(words) == ["double", "long"]:

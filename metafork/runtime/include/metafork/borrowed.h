@@ -21,15 +21,6 @@ static inline int metafork_redirect(metafork_streams *all, void *handle) {
     return error;
 }
 
-/* Let a stream come behind what was begun on another one. */
-static inline int metafork_behind_stream(int device, void *stream, void *other) {
-    void *event = NULL;
-    int error = stream == other ? METAFORK_OK : metafork_event_record(device, other, &event);
-    if (error == METAFORK_OK && event != NULL) error = metafork_stream_follow(device, stream, event);
-    if (event != NULL) metafork_event_free(device, event);
-    return error;
-}
-
 static inline int metafork_lend(metafork_residents *all, int device, metafork_streams *streams, uintptr_t memory, int64_t bytes) {
     for (int i = 0; i < all->loan_count; i++)
         if (all->loans[i].memory == memory && all->loans[i].bytes == bytes) return METAFORK_OK;

@@ -197,6 +197,15 @@ static inline int metafork_to_serial(const metafork_schedule *schedule, void *co
 /* The same because something is at fault, which strict mode does not let pass. */
 __attribute__((unused)) static int metafork_back_to_host(const metafork_schedule *schedule, void *const *hosts, const int64_t *bytes) {
     if (metafork_enabled("METAFORK_STRICT")) abort();
+    int device;
+    const bool asked = metafork_own_device() && metafork_current_device(&device) == METAFORK_OK;
+    for (int i = 0; i < schedule->array_count && asked; i++) {
+        metafork_place place = METAFORK_NONE;
+        const int error = hosts[i] == NULL || bytes[i] == 0 ? METAFORK_OK : metafork_place_of(device, hosts[i], &place);
+        if (error != METAFORK_EELSEWHERE && !place.of_device) continue;
+        fprintf(stderr, "metafork: %s: the serial code cannot read %s, which is in the memory of the device\n", schedule->name, schedule->arrays[i].name);
+        abort();
+    }
     return metafork_to_serial(schedule, hosts, bytes);
 }
 
@@ -420,7 +429,7 @@ METAFORK_DEFINITION int metafork_untold(const void *const *arrays, int count) {
     int device;
     bool told = true;
     for (int i = 0; i < count; i++)
-        told = told && (arrays[i] == NULL || metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)arrays[i]).bytes > 0);
+        told = told && (arrays[i] == NULL || metafork_known_memory((uintptr_t)arrays[i]).bytes > 0);
     return !told && metafork_own_device() && metafork_current_device(&device) == METAFORK_OK;
 }
 
@@ -446,7 +455,7 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
         bytes[i] = sizes[i] == METAFORK_ENDLESS && given[i] == NULL ? 0 : sizes[i];
         inside[i] = 0;
         if (sizes[i] != METAFORK_ENDLESS || given[i] == NULL) continue;
-        const metafork_memory memory = metafork_memory_of(metafork_residents_of_thread(), (uintptr_t)given[i]);
+        const metafork_memory memory = metafork_known_memory((uintptr_t)given[i]);
         if (memory.bytes != 0) {
             arrays[i] = (void *)memory.start;
             bytes[i] = memory.bytes;

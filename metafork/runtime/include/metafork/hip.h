@@ -57,6 +57,11 @@
 #define cudaHostAllocDefault hipHostMallocDefault
 #define cudaFreeHost hipHostFree
 #define cudaHostGetFlags hipHostGetFlags
+#define cudaPointerAttributes hipPointerAttribute_t
+#define cudaPointerGetAttributes hipPointerGetAttributes
+#define cudaErrorInvalidValue hipErrorInvalidValue
+#define cudaMemoryTypeDevice hipMemoryTypeDevice
+#define cudaMemoryTypeManaged hipMemoryTypeManaged
 #define cudaMemcpyKind hipMemcpyKind
 #define cudaMemcpyAsync hipMemcpyAsync
 #define cudaMemcpy2DAsync hipMemcpy2DAsync

@@ -41,6 +41,15 @@ int metafork_untold(const void *const *metafork_arrays, int metafork_count);
 /* Note what was found: the first byte that an array's elements of these numbers have, and how many bytes there are. */
 void metafork_reached(long long *metafork_reach, long long metafork_least, long long metafork_most, long long metafork_size);
 
+/* Whether the indices of a schedule were gone through before with these numbers, and what they were read from is as it was: then
+ * what was found is given again. */
+int metafork_recall(const long long *metafork_memory, const struct metafork_local *metafork_read, int metafork_reads, const long long *metafork_scalars,
+                    int metafork_count, long long *metafork_reach, int metafork_length);
+
+/* Remember what was found. */
+void metafork_retain(long long *metafork_memory, const struct metafork_local *metafork_read, int metafork_reads, const long long *metafork_scalars,
+                     int metafork_count, const long long *metafork_reach, int metafork_length);
+
 /* A table of pointers: its rows, the size of an element, whether a schedule writes rows.  The rest begins as 0. */
 struct metafork_table {
     void *const *metafork_rows;

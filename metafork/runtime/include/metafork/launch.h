@@ -36,6 +36,10 @@
  * One on which a shape that was checked and launched can be launched again on the same device defines METAFORK_REMEMBERS, where
  * metafork_check_shape is all that it asks.
  *
+ * One that knows where memory lies that the program got from the device's library defines METAFORK_HAS_PLACES, and
+ *
+ *   int metafork_place_of(int device, const void *address, metafork_place *out);   on the current device; leaves alone what it does not know
+ *
  * One whose copies and kernels NVIDIA's profilers see defines METAFORK_HAS_NVTX where dlopen can be linked; then metafork/nvtx.h
  * has ranges for them.
  *
@@ -113,6 +117,13 @@ typedef struct metafork_attributes {
     int64_t shared_bytes; /* beside the dynamic ones */
 } metafork_attributes;
 
+/* The memory that an address leads into; no bytes where the device's library does not know it. */
+typedef struct metafork_place {
+    uintptr_t start;
+    int64_t bytes;
+    bool of_device; /* the host cannot read it */
+} metafork_place;
+
 /* Check a leaf (go is false) or launch it; `inputs` are the parameters and values of one call. */
 typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_shape *shape, void *stream, void *const *arrays);
 
@@ -120,6 +131,10 @@ typedef int metafork_attempt(const void *inputs, int leaf, bool go, metafork_sha
 #define METAFORK_TARGET_HEADER "metafork/target_cuda.h"
 #endif
 #include METAFORK_TARGET_HEADER
+
+#if !defined(METAFORK_HAS_PLACES)
+static inline int metafork_place_of(int device, const void *address, metafork_place *out) { return (void)device, (void)address, (void)out, METAFORK_OK; }
+#endif
 
 #if !defined(METAFORK_RUNTIME_APART)
 #include "metafork/machine_query.h"

@@ -33,7 +33,8 @@ enum {
     METAFORK_ENOMEM = -6,       /* no memory */
     METAFORK_EUNSUPPORTED = -7, /* the CUDA runtime cannot load PTX as a library, the driver cannot compile it, or OpenCL's device has no code */
     METAFORK_ENODEVICE = -8,    /* there is no CUDA driver, no OpenCL, or no device (the PTX and OpenCL back ends) */
-    METAFORK_EFORKED = -9       /* the device is that of the process that forked this one */
+    METAFORK_EFORKED = -9,      /* the device is that of the process that forked this one */
+    METAFORK_EELSEWHERE = -10   /* an array is in the memory of another device than the current one */
 };
 
 enum { METAFORK_MAX_TARGETS = 8, METAFORK_MAX_NAME = 48 };
@@ -85,6 +86,7 @@ static inline const char *metafork_error_text(int code) {
     case METAFORK_EUNSUPPORTED: return "this CUDA runtime or driver cannot load PTX";
     case METAFORK_ENODEVICE: return "there is no CUDA driver or no device";
     case METAFORK_EFORKED: return "the device is that of the process that forked this one";
+    case METAFORK_EELSEWHERE: return "the array is in the memory of another device than the current one";
     default: return code > 0 ? "CUDA error" : "unknown error";
     }
 }

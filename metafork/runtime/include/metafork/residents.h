@@ -34,8 +34,10 @@ typedef struct metafork_resident {
     const char *name; /* for traces: what the first schedule called it */
     bool in_use;      /* by the launch under way */
     bool fresh;       /* some of it nobody had written when it was made, and so nobody else may know of it */
+    bool there;       /* the host's address is the device's: nothing is ever moved */
     bool borrowed;    /* it is the caller's (metafork/borrowed.h), and nobody else knows of the host's bytes */
     metafork_streams *streams; /* NULL: all is waited for at once */
+    int64_t version;           /* another one whenever a byte may have another value than before */
     int64_t sent, used, wrote; /* the last copy to the device, the last kernel with this array, and the last that writes it */
     metafork_bytes host_newer;
     metafork_bytes device_newer;
@@ -51,6 +53,12 @@ typedef struct metafork_effect {
     bool compared;    /* what comes back is compared with what was sent, now or behind a schedule that follows */
     metafork_bytes sure;
 } metafork_effect;
+
+/* A number that was not given before in this thread. */
+METAFORK_DEFINITION int64_t metafork_new_version(void) {
+    static __thread int64_t last;
+    return ++last;
+}
 
 static inline metafork_rows metafork_whole(const metafork_resident *one) { return metafork_stretch(0, one->bytes); }
 
@@ -143,6 +151,7 @@ static inline void metafork_fetch_whole(metafork_resident *one) {
 
 /* The host is about to write these bytes, or some of them that were fetched before. */
 static inline void metafork_host_writes(metafork_resident *one, metafork_rows written) {
+    one->version = metafork_new_version();
     if (!metafork_exclude(&one->device_newer, written)) metafork_fetch_whole(one);
     if (metafork_include(&one->host_newer, written)) return;
     /* Too many: what is equal may be called newer on the host as well, once the device has nothing newer. */
@@ -153,6 +162,8 @@ static inline void metafork_host_writes(metafork_resident *one, metafork_rows wr
 
 /* The device has written these bytes. */
 static inline void metafork_device_wrote(metafork_resident *one, metafork_rows written) {
+    one->version = metafork_new_version();
+    if (one->there) return;
     (void)metafork_exclude(&one->host_newer, written); /* known, where they were not sent: see metafork_unsent */
     if (metafork_include(&one->device_newer, written)) return;
     metafork_fetch_whole(one);
@@ -314,7 +325,7 @@ static inline bool metafork_end_copies(metafork_residents *all, bool kept_stay) 
     for (int pass = 0; pass < 2; pass++)
         for (int i = all->count - 1; i >= 0; i--) {
             metafork_resident *const one = &all->at[i];
-            if (one->in_use || one->borrowed || (kept_stay && metafork_is_kept(all, one))) continue;
+            if (one->in_use || (one->borrowed && !one->there) || (kept_stay && metafork_is_kept(all, one))) continue;
             if (pass == 0) {
                 metafork_begin_fetch(one, metafork_whole(one));
             } else {
@@ -380,22 +391,27 @@ static inline int metafork_have(metafork_residents *all, uintptr_t start, int64_
         added.bytes = bytes;
         added.number = number;
         added.name = name;
+        added.version = metafork_new_version();
         const metafork_resident *const other = metafork_any_on(all, number);
         added.streams = other != NULL ? other->streams : metafork_streams_take(all, number);
         /* An array may begin anywhere in the copy of another: elements are aligned there if they are on the host. */
         const int64_t shift = (int64_t)(start % METAFORK_ALIGNMENT);
-        int error = metafork_device_allocate(number, &added.memory, bytes + shift);
+        metafork_place place = METAFORK_NONE;
+        int error = metafork_place_of(number, (const void *)start, &place);
+        if (error != METAFORK_OK) return error;
+        added.there = added.borrowed = place.of_device;
+        if (!added.there) error = metafork_device_allocate(number, &added.memory, bytes + shift);
         if (error != METAFORK_OK && metafork_end_copies(all, false)) error = metafork_device_allocate(number, &added.memory, bytes + shift);
         if (error != METAFORK_OK) return error;
-        added.device = (char *)added.memory + shift;
+        added.device = added.there ? (void *)start : (char *)added.memory + shift;
         void *const grown = metafork_grown(all->at, all->count, &all->room, sizeof added);
         if (grown == NULL) {
-            metafork_device_free(number, added.memory);
+            if (!added.there) metafork_device_free(number, added.memory);
             return METAFORK_ENOMEM;
         }
         all->at = (metafork_resident *)grown;
         added.fresh = metafork_is_fresh(all, start, bytes);
-        if (!added.fresh) (void)metafork_include(&added.host_newer, metafork_whole(&added));
+        if (!added.fresh && !added.there) (void)metafork_include(&added.host_newer, metafork_whole(&added));
         one = &all->at[all->count++];
         *one = added;
     }
@@ -445,6 +461,18 @@ static inline metafork_memory metafork_memory_of(const metafork_residents *all, 
     return found;
 }
 
+/* Where no size is known: that of the memory, if it is managed or the device's. */
+static inline metafork_memory metafork_known_memory(uintptr_t address) {
+    metafork_memory found = metafork_memory_of(metafork_residents_of_thread(), address);
+    metafork_place place = METAFORK_NONE;
+    int device = 0;
+    if (found.bytes != 0 || !metafork_own_device() || metafork_current_device(&device) != METAFORK_OK) return found;
+    if (metafork_place_of(device, (const void *)address, &place) != METAFORK_OK || place.bytes == 0) return found;
+    found.start = place.start;
+    found.bytes = place.bytes;
+    return found;
+}
+
 enum { METAFORK_MOST_ARRAYS = 64 };
 
 /* Let stretches that overlap become the one around them. */
@@ -462,6 +490,15 @@ static inline void metafork_unite(uintptr_t *starts, int64_t *sizes, int count) 
                 sizes[i] = size;
             }
     }
+}
+
+/* Let a stream come behind what was begun on another one. */
+static inline int metafork_behind_stream(int device, void *stream, void *other) {
+    void *event = NULL;
+    int error = stream == other ? METAFORK_OK : metafork_event_record(device, other, &event);
+    if (error == METAFORK_OK && event != NULL) error = metafork_stream_follow(device, stream, event);
+    if (event != NULL) metafork_event_free(device, event);
+    return error;
 }
 
 /* Bring arrays to the current device, by its number, all at once; those of no bytes are not touched.  Of arrays that overlap
@@ -488,9 +525,13 @@ static inline int metafork_bring(int number, void *const *hosts, const int64_t *
     int error = METAFORK_OK;
     for (int i = 0; i < count && error == METAFORK_OK; i++)
         if (sizes[i] > 0) error = metafork_have(all, starts[i], sizes[i], number, names[i]);
+    bool behind_caller = false;
     for (int i = 0; i < count && error == METAFORK_OK; i++) {
         if (bytes[i] <= 0) continue;
         metafork_resident *const one = metafork_holding(all, (uintptr_t)hosts[i], bytes[i]);
+        if (one->there && one->streams != NULL && !behind_caller) error = metafork_behind_stream(number, one->streams->kernels.handle, NULL);
+        behind_caller = behind_caller || one->there;
+        if (error != METAFORK_OK) break;
         const metafork_rows part = metafork_part(one, (uintptr_t)hosts[i], bytes[i]);
         if (effects[i].compared) error = metafork_have_before(one);
         if (error == METAFORK_OK && !metafork_unsent(one, part, &effects[i])) error = metafork_send(one, part);
@@ -547,7 +588,7 @@ static inline void metafork_written(const void *host, int64_t bytes, const metaf
 enum { METAFORK_READS = 1, METAFORK_WRITES = 2, METAFORK_UPDATES = 3 };
 
 static inline void metafork_touch_part(metafork_resident *one, metafork_rows part, int how) {
-    if (part.width <= 0) return;
+    if (part.width <= 0 || one->there) return;
     if ((how & METAFORK_READS) != 0) metafork_fetch(one, part);
     if ((how & METAFORK_WRITES) != 0) metafork_host_writes(one, part);
 }
@@ -753,6 +794,37 @@ METAFORK_DEFINITION void metafork_drop(const void *pointer) {
         metafork_free_copy(all, i);
     }
     metafork_at_rest(all);
+}
+
+/* The version of the copy of some bytes of the host, 0 where there is none: then nobody tells who writes them. */
+static inline int64_t metafork_version_of(const struct metafork_local *array) {
+    const metafork_resident *const one = metafork_holding(metafork_residents_of_thread(), (uintptr_t)array->metafork_start, (int64_t)array->metafork_bytes);
+    return one != NULL ? one->version : 0;
+}
+
+METAFORK_DEFINITION int metafork_recall(const long long *memory, const struct metafork_local *read, int reads, const long long *scalars, int count,
+                                        long long *reach, int length) {
+    const long long *at = memory + 1;
+    if (memory[0] == 0) return 0;
+    for (int i = 0; i < reads; i++, at += 2)
+        if (at[0] != (long long)(uintptr_t)read[i].metafork_start || at[1] != metafork_version_of(&read[i])) return 0;
+    for (int i = 0; i < count; i++)
+        if (*at++ != scalars[i]) return 0;
+    for (int i = 0; i < length; i++) reach[i] = at[i];
+    return 1;
+}
+
+METAFORK_DEFINITION void metafork_retain(long long *memory, const struct metafork_local *read, int reads, const long long *scalars, int count,
+                                         const long long *reach, int length) {
+    long long *at = memory + 1;
+    memory[0] = 1;
+    for (int i = 0; i < reads; i++, at += 2) {
+        at[0] = (long long)(uintptr_t)read[i].metafork_start;
+        at[1] = metafork_version_of(&read[i]);
+        if (at[1] == 0) memory[0] = 0;
+    }
+    for (int i = 0; i < count; i++) *at++ = scalars[i];
+    for (int i = 0; i < length; i++) at[i] = reach[i];
 }
 
 METAFORK_DEFINITION void metafork_extent(const void *pointer, long long bytes) {

@@ -21,6 +21,9 @@ struct metafork_ptx {
 #define METAFORK_NOT_LOADED nullptr
 #define METAFORK_HAS_STREAMS
 #define METAFORK_REMEMBERS
+#if !defined(METAFORK_CPU) && (defined(METAFORK_HIP) || CUDART_VERSION >= 12000)
+#define METAFORK_HAS_PLACES
+#endif
 /* A C library that has dlopen itself: nothing is linked for it. */
 #if !defined(METAFORK_CPU) && !defined(METAFORK_HIP) && defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 34)
 #define METAFORK_HAS_NVTX
@@ -274,6 +277,47 @@ static inline bool metafork_captured(int, void *stream) {
     (void)metafork_taken(error);
     return error == cudaErrorStreamCaptureImplicit || (error == cudaSuccess && status != cudaStreamCaptureStatusNone);
 }
+
+#if defined(METAFORK_HAS_PLACES)
+/* The allocation that holds an address of the device or of managed memory. */
+static inline int metafork_allocation_of(const void *address, void **start, size_t *bytes) {
+#if defined(METAFORK_HIP)
+    return metafork_taken(hipMemGetAddressRange(start, bytes, (void *)address));
+#else
+    /* The runtime has no such call, and the driver is not linked. */
+    typedef int range_of(unsigned long long *start, size_t *bytes, unsigned long long address);
+    void *found = nullptr;
+    cudaDriverEntryPointQueryResult status;
+#if CUDART_VERSION >= 12050
+    cudaError_t error = cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &found, 12000, cudaEnableDefault, &status);
+#else
+    cudaError_t error = cudaGetDriverEntryPoint("cuMemGetAddressRange", &found, cudaEnableDefault, &status);
+#endif
+    if (error != cudaSuccess || found == nullptr) return metafork_taken(error);
+    unsigned long long from = 0;
+    const int refused = ((range_of *)found)(&from, bytes, (unsigned long long)(uintptr_t)address);
+    *start = (void *)(uintptr_t)from;
+    return refused;
+#endif
+}
+
+static inline int metafork_place_of(int device, const void *address, metafork_place *out) {
+    const metafork_uncaptured here;
+    cudaPointerAttributes attributes;
+    void *start = nullptr;
+    size_t bytes = 0;
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, address);
+    if (error != cudaSuccess) return metafork_taken(error) == (int)cudaErrorInvalidValue ? METAFORK_OK : (int)error;
+    if (attributes.type != cudaMemoryTypeDevice && attributes.type != cudaMemoryTypeManaged) return METAFORK_OK;
+    if (attributes.type == cudaMemoryTypeDevice && attributes.device != device) return METAFORK_EELSEWHERE;
+    const int refused = metafork_allocation_of(address, &start, &bytes);
+    if (refused != METAFORK_OK || bytes == 0) return refused;
+    out->start = (uintptr_t)start;
+    out->bytes = (int64_t)bytes;
+    out->of_device = attributes.type == cudaMemoryTypeDevice;
+    return METAFORK_OK;
+}
+#endif
 
 static inline int metafork_copy_begin(int, void *stream, void *to, int64_t to_stride, const void *from, int64_t from_stride, metafork_rows rows,
                                       bool to_device) {

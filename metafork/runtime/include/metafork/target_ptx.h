@@ -34,6 +34,7 @@ typedef struct metafork_ptx {
 #define METAFORK_NOT_LOADED NULL, 0
 #define METAFORK_HAS_STREAMS
 #define METAFORK_REMEMBERS
+#define METAFORK_HAS_PLACES
 #define METAFORK_HAS_NVTX
 
 typedef struct metafork_loaded {
@@ -65,6 +66,7 @@ typedef struct metafork_copy_of_rows {
 } metafork_copy_of_rows;
 
 enum { METAFORK_CU_HOST = 1, METAFORK_CU_DEVICE = 2 };
+enum { METAFORK_CU_INVALID_VALUE = 1 };
 enum { METAFORK_MOST_DEVICES = 64 };
 
 typedef struct metafork_driver {
@@ -99,6 +101,8 @@ typedef struct metafork_driver {
     int (*function_set)(void *function, int attribute, int value);
     int (*memory_allocate)(unsigned long long *memory, size_t bytes);
     int (*memory_free)(unsigned long long memory);
+    int (*memory_range)(unsigned long long *start, size_t *bytes, unsigned long long memory);
+    int (*memory_attribute)(void *value, int attribute, unsigned long long memory);
     int (*copy_to_device)(unsigned long long to, const void *from, size_t bytes);
     int (*copy_to_host)(void *to, unsigned long long from, size_t bytes);
     int (*copy_rows)(const struct metafork_copy_of_rows *copy);
@@ -140,6 +144,9 @@ enum {
     METAFORK_CU_MAX_REGISTERS_PER_MULTIPROCESSOR = 82,
     METAFORK_CU_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     METAFORK_CU_MAX_BLOCKS_PER_MULTIPROCESSOR = 106,
+    METAFORK_CU_POINTER_MEMORY_TYPE = 2,
+    METAFORK_CU_POINTER_IS_MANAGED = 8,
+    METAFORK_CU_POINTER_DEVICE_ORDINAL = 9,
     METAFORK_CU_STREAM_NON_BLOCKING = 1,
     METAFORK_CU_CAPTURE_NONE = 0,
     METAFORK_CU_CAPTURE_RELAXED = 2,
@@ -191,6 +198,8 @@ static inline int metafork_driver_open(metafork_driver *driver) {
         {"cuFuncSetAttribute", &driver->function_set},
         {"cuMemAlloc_v2", &driver->memory_allocate},
         {"cuMemFree_v2", &driver->memory_free},
+        {"cuMemGetAddressRange_v2", &driver->memory_range},
+        {"cuPointerGetAttribute", &driver->memory_attribute},
         {"cuMemcpyHtoD_v2", &driver->copy_to_device},
         {"cuMemcpyDtoH_v2", &driver->copy_to_host},
         {"cuMemcpy2D_v2", &driver->copy_rows},
@@ -404,6 +413,33 @@ static inline void metafork_device_free(int device, void *memory) {
     metafork_driver *driver;
     if (metafork_context_enter(device, &driver) == METAFORK_OK)
         (void)metafork_context_leave(driver, driver->memory_free((uintptr_t)memory));
+}
+
+/* Where memory lies; an error of the driver for what the host got elsewhere. */
+static inline int metafork_place_in(const metafork_driver *driver, int device, unsigned long long address, metafork_place *out) {
+    unsigned type = 0;
+    int managed = 0, ordinal = 0;
+    unsigned long long start = 0;
+    size_t bytes = 0;
+    int error = driver->memory_attribute(&type, METAFORK_CU_POINTER_MEMORY_TYPE, address);
+    if (error == 0) error = driver->memory_attribute(&managed, METAFORK_CU_POINTER_IS_MANAGED, address);
+    if (error == 0 && !managed && type != METAFORK_CU_DEVICE) return 0; /* pinned */
+    if (error == 0) error = driver->memory_attribute(&ordinal, METAFORK_CU_POINTER_DEVICE_ORDINAL, address);
+    if (error == 0 && !managed && ordinal != device) return METAFORK_EELSEWHERE;
+    if (error == 0) error = driver->memory_range(&start, &bytes, address);
+    if (error != 0) return error;
+    out->start = (uintptr_t)start;
+    out->bytes = (int64_t)bytes;
+    out->of_device = !managed;
+    return 0;
+}
+
+static inline int metafork_place_of(int device, const void *address, metafork_place *out) {
+    metafork_driver *driver;
+    int error = metafork_context_enter(device, &driver);
+    if (error != METAFORK_OK) return error;
+    error = metafork_place_in(driver, device, (uintptr_t)address, out);
+    return metafork_context_leave(driver, error == METAFORK_CU_INVALID_VALUE ? METAFORK_OK : metafork_taken(error));
 }
 
 static inline int metafork_device_copy(int device, void *to, const void *from, int64_t bytes, bool to_device) {

@@ -97,3 +97,17 @@ void waves(int n, int B, const float x[n], float y[n]) {
   }
 }
 """
+
+COMPLEX = """
+#include <complex.h>
+void rotated(int n, int m, int B, const float complex x[n], float complex y[n], double complex z[m]) {
+  meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) {
+    float complex w = x[i] * y[i] - conjf(y[i]) * I;
+    for (int k = 0; k < 3; k++) w = w * w / 2 + (crealf(x[i]) - k);
+    y[i] = w;
+  } }
+  meta_schedule meta_block(B) { meta_for (int i = 0; i < m; i++) {
+    if (z[i] != 3) z[i] = z[i] * CMPLX(1e300, cimag(z[i]) * 1e308) * 1e100;
+  } }
+}
+"""

@@ -21,6 +21,7 @@ from metafork.comprehensive.verification.driver import (
     reference_text,
 )
 from metafork.ir.messages.source import Source
+from tests.comprehensive.emit.targets import places
 from tests.comprehensive.emit.targets.programs import CASES, EXAMPLES
 from tests.comprehensive.emit.targets.small_programs import COLUMNS
 from tests.runtime.compiling import succeed
@@ -48,6 +49,13 @@ def built(name, directory, function=None, text=None, **options):
     )
     devices = 'extern "C" int reset_device() { return hipDeviceReset(); }\n'
     devices += 'extern "C" int choose_device(int device) { return hipSetDevice(device); }\n'
+    devices += (
+        'extern "C" void *memory(long bytes, int managed) { void *m = nullptr; '
+        "(void)(managed ? hipMallocManaged(&m, bytes) : hipMalloc(&m, bytes)); return m; }\n"
+        'extern "C" void give_back(void *m) { (void)hipFree(m); }\n'
+        'extern "C" void move(void *to, const void *from, long bytes, int there) '
+        "{ (void)hipMemcpy(to, from, bytes, there ? hipMemcpyHostToDevice : hipMemcpyDeviceToHost); }\n"
+    )
     devices += 'extern "C" void *capture(int blocks) { return hip_standin::begin_capture(blocks != 0); }\n'
     devices += 'extern "C" int captured() { return hip_standin::end_capture(); }\n'
     (directory / "device.cpp").write_text(f'#include "{name}_hip.cpp"\n{table}{devices}')
@@ -285,7 +293,7 @@ def test_what_a_device_has_is_asked_once(matadd):
     second, third = calls(matadd, 2) - first, calls(matadd, 3) - calls(matadd, 2)
     assert second == third
     assert 16 <= first - second < 32
-    assert second < 50  # copies, streams and events of three arrays, and the launch itself
+    assert second < 55  # copies, streams, events and places of three arrays, and the launch itself
 
 
 def test_a_device_that_is_reset(matadd):
@@ -308,6 +316,25 @@ int main(void) {
     done = run_main(with_main(matadd, "matadd", main, "reset"), METAFORK_TRACE="1")
     assert (done.returncode, done.stderr.count("matadd_k0 leaf"), done.stderr.count("metafork")) == (0, 3, 3), (
         done.stderr
+    )
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("places")
+    built("places", directory, "gather", places.TEXT, counters=("threads_per_block",))
+    return with_main(directory, "places", places.MAIN, "lent")
+
+
+@pytest.mark.parametrize("way", [{"STANDIN_ORDER": "late"}, {"METAFORK_ASYNC": "0"}], ids=["late", "at once"])
+@pytest.mark.parametrize("case", places.CASES)
+def test_memory_of_the_device_and_managed_memory(lent, case, way):
+    """Its size is known, and that of the device is used where it is."""
+    status, said, kernels = places.CASES[case]
+    done = run_main(lent, case, STANDIN_DEVICES="2", METAFORK_TRACE="2", **way)
+    assert (done.returncode, places.shown(done.stderr)[:2]) == (status, (kernels, [said] if said else [])), done.stderr
+    assert places.shown(done.stderr)[2] == (
+        ["296 bytes of x to the device", "148 bytes of x to the device"] if case == "managed" else []
     )
 
 

@@ -17,6 +17,7 @@ HEADS = {
     "backwards": "meta_block(B) { meta_for (int i = n - 1; i >= 0; i--) { BODY } }",
     "inner": "meta_block(B) { meta_for (int i = 1; i < n - 1; i++) { BODY } }",
     "unsigned": "meta_block(B) { meta_for (unsigned i = 0; i < n; i++) { BODY } }",
+    "pairs": "meta_block(B) { meta_for (int i = 0; i + 1 < n; i += 2) { BODY } }",
     "plane": "meta_block(B, B) { meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < m; j++) { BODY } }",
     "tiles": "meta_for (int b = 0; b < (n + B - 1) / B; b++) meta_for (int t = 0; t < B; t++) "
     "{ int i = b * B + t; if (i < n) { BODY } }",
@@ -108,6 +109,53 @@ PROVED = {
 @pytest.mark.parametrize("case", PROVED, ids=lambda case: case[1])
 def test_what_is_proved_is_stated(case):
     assert extents_in(function(*case)) == PROVED[case]
+
+
+PROVED |= {
+    # values of memory that are clamped, or compared as unsigned ones
+    ("elements", "x[i] = 1; int r = flag[i]; if (r < 0) r = 0; if (r > n - 1) r = n - 1; y[i] = x[r];"): {
+        "x": "n",
+        "y": "n",
+    },
+    ("elements", "x[i] = 1; y[i] = 2; int r = flag[i]; if ((unsigned)r < (unsigned)n) y[i] = x[r];"): {
+        "x": "n",
+        "y": "n",
+    },
+    ("tiles", "x[i] = 1; unsigned r = byte[i]; r = r < n ? r : 0; y[i] = x[r];"): {"x": "n", "y": "n"},
+    # steps of a condition
+    ("pairs", "x[i] = y[i + 1];"): {"x": "2 * ((n - 2) / 2) + 1", "y": "2 * ((n - 2) / 2) + 2"},
+}
+
+AROUND = {
+    # code around a schedule in which `x[s * n + i]` is touched, and the extent
+    "for (int s = 0; s < m; s++) { S }": "m * n",
+    "for (int s = m - 1; s >= 0; s--) S": "m * n",
+    "for (int s = 0; s <= m; s++) { k += s; S y[0] = s; }": "m * n + n",
+    "for (int s = 0; s < m + k - 1; ++s) { S }": "2 <= m + k ? m * n + k * n - n : 0",
+    "for (int t = 0; t < k; t++) for (int s = 0; s < m; s++) { S }": "m * n",
+    "int s; for (s = 0; s < 7; s++) { S }": "7 * n",
+    "for (int s = 0; s < m; s++) { S if (y[0] > 3) break; }": None,
+    "for (int s = 0; s < m; s++) { if (y[s] > 3) continue; S }": None,
+    "for (int s = 0; s < m; s++) { if (y[s] > 3) { S } }": None,
+    "for (int s = 0; s < m; s++) { S m = k; }": None,
+    "for (int s = 0; s < m; s++) { S s++; }": None,
+    "for (int s = 0; s < m; s++) { S unknown(); }": None,
+    "for (int s = 0; s < m; s++) { S float *z = x; x = y; y = z; }": None,
+    "for (int s = 0; s < m; s += 2) { S }": None,
+    "for (int s = 1; s < m; s++) { S }": None,
+    "for (int s = 0; s < m; s++) { S if (m > 5) return; }": None,
+    "for (unsigned s = m - 1; s >= 0; s--) { S }": None,
+    "for (int s = 0; s < m; s++) { for (int t = 0; t < k; t++) { S } }": "1 <= k ? m * n : 0",
+    "for (int s = 0; s < m; s++) { for (int t = 0; t < s; t++) { S } }": None,
+    "while (m > 0) for (int s = 0; s < m; s++) { S m--; }": None,
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+def test_loops_around_a_schedule_that_run_whole_say_how_much(around):
+    body = around.replace("S", "meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) x[s * n + i] = i; }")
+    (found,) = extents_in(f"void unknown(void);\nvoid f({PARAMETERS}) {{ {body} }}").values() or (None,)
+    assert (found if isinstance(found, str) else None) == AROUND[around]
 
 
 NOT_PROVED = {
@@ -210,6 +258,11 @@ RUN = {
         "void f(int n, int B, float *x, float *y) { meta_schedule meta_block(B) { meta_for (int i = 0; i < n; i++) "
         "{ x[i] = i; if (n == 1) y[i] = 1; if (n == 2) y[i] = 2; if (n == 3) y[i] = 3; if (n == 4) y[i] = 4; } } }",
         "float x[n]; f(n, 32, x, NULL);",
+    ),
+    "whole loop": (
+        "void f(int n, int B, float *x, float *y) { for (int s = 0; s < 3; s++) { meta_schedule meta_block(B) "
+        "{ meta_for (int i = 0; i < n; i++) { x[i] = s; y[s * n + i] = i + s; } } } }",
+        "float x[n], *y = malloc(3 * n * 4); f(n, 32, x, y); for (int i = 0; i < n; i++) x[i] += y[n + i];",
     ),
     "nothing": (
         "void f(int n, int B, float *x, float *y) { meta_schedule meta_block(B) "

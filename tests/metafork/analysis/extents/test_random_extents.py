@@ -192,6 +192,7 @@ class Writer:
 def function(seed):
     """Return a random function as C, and what plays it: a function of a launch and of its parameters."""
     writer = Writer(random.Random(seed))
+    around = random.Random(f"host {seed}").random() < 0.2
     head = writer.pick("flat", "flat", "flat", "tile", "two", "down", "stride")
     size = writer.size()
     if head == "tile":
@@ -226,17 +227,19 @@ def function(seed):
             [f"for i in range({low}, {size}, {step}):", "  play.round()"],
         )
         writer.inner = ["i"]
+    if around:
+        writer.inner += ["h", "h"]
     writer.body(1, 3)
     writer.line(0, "}", [])
     block = "" if head == "tile" else "meta_block(B, B) " if head == "two" else "meta_block(B) "
     body = "\n".join(writer.c)
     parameters = "int n, int m, int k, int B, const int flag[n], float *x, float *y, float *z"
-    text = f"void f({parameters})\n{{\nmeta_schedule {block}{{\n{body}\n}}\n}}\n"
+    loop = "for (int h = 0; h < k; h++)\n" if around else ""
+    text = f"void f({parameters})\n{{\n{loop}meta_schedule {block}{{\n{body}\n}}\n}}\n"
+    played = ["for h in range(k):", *("  " + one for one in writer.py)] if around else writer.py
     names = {"quotient": quotient, "remainder": remainder, "product": itertools.product}
     exec(
-        compile(
-            "def play_it(play, n, m, k, B):\n" + "\n".join("  " + one for one in writer.py), f"seed {seed}", "exec"
-        ),
+        compile("def play_it(play, n, m, k, B):\n" + "\n".join("  " + one for one in played), f"seed {seed}", "exec"),
         names,
     )
     return text, names["play_it"]
@@ -256,7 +259,7 @@ def extents(text):
 
 
 def in_start(facts, launch):
-    values = dict(launch)
+    values = {**launch, "h": 0}
     try:
         for symbol in facts.derived:
             values[symbol.name] = symbol.evaluate(values)
@@ -310,6 +313,8 @@ def faults(seed):
     for launch, flags in launches(random.Random(seed)):
         if any(value < 0 for value in launch.values()) or not in_start(facts, launch):
             continue
+        if "for (int h" in text and launch["k"] == 0:
+            continue  # there is no launch
         play = Play(flags)
         try:
             play_it(play, **launch)

@@ -69,3 +69,14 @@ inline hipError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t libra
 }
 
 inline hipError_t cudaLibraryUnload(cudaLibrary_t library) { return dlclose(library) == 0 ? hipSuccess : hipErrorInvalidValue; }
+
+/* The driver knows how large memory is. */
+enum { cudaEnableDefault };
+typedef int cudaDriverEntryPointQueryResult;
+namespace cuda_standin {
+inline int range(unsigned long long *start, size_t *bytes, unsigned long long address) { return hipMemGetAddressRange((void **)start, bytes, (void *)address); }
+} // namespace cuda_standin
+inline hipError_t cudaGetDriverEntryPointByVersion(const char *, void **out, unsigned, unsigned long long, cudaDriverEntryPointQueryResult *) {
+    *out = (void *)cuda_standin::range;
+    return hipSuccess;
+}

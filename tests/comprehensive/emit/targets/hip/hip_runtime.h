@@ -121,6 +121,11 @@ inline std::map<char *, allocation> &memory() {
     return all;
 }
 
+inline std::map<char *, size_t> &managed() {
+    static std::map<char *, size_t> all;
+    return all;
+}
+
 /* The memory that holds some bytes of a device, or null. */
 inline const allocation *holding(const void *address, size_t bytes) {
     const char *const at = (const char *)address;
@@ -293,6 +298,40 @@ inline hipError_t hipMemcpy(void *to, const void *from, size_t bytes, hipMemcpyK
     return hipMemcpy2D(to, bytes, from, bytes, bytes, 1, kind);
 }
 
+/* Managed memory is the host's as well. */
+inline hipError_t hipMallocManaged(void **out, size_t bytes) {
+    HIP_STANDIN_BEGIN();
+    *out = calloc(1, bytes);
+    hip_standin::managed()[(char *)*out] = bytes;
+    return hipSuccess;
+}
+
+enum hipMemoryType { hipMemoryTypeUnregistered, hipMemoryTypeHost, hipMemoryTypeDevice, hipMemoryTypeManaged };
+struct hipPointerAttribute_t {
+    hipMemoryType type;
+    int device;
+};
+
+inline hipError_t hipMemGetAddressRange(void **start, size_t *bytes, void *address) {
+    HIP_STANDIN_BEGIN();
+    for (auto &[from, size] : hip_standin::managed())
+        if ((char *)address >= from && (char *)address < from + size) return *start = from, *bytes = size, hipSuccess;
+    for (auto &[from, one] : hip_standin::memory())
+        if ((char *)address >= from && (char *)address < from + one.bytes) return *start = from, *bytes = one.bytes, hipSuccess;
+    return hipErrorInvalidValue;
+}
+
+inline hipError_t hipPointerGetAttributes(hipPointerAttribute_t *out, const void *address) {
+    HIP_STANDIN_BEGIN();
+    void *start;
+    size_t bytes;
+    const hip_standin::allocation *const one = hip_standin::holding(address, 1);
+    if (one != nullptr) return *out = {hipMemoryTypeDevice, one->device}, hipSuccess;
+    hip_standin::calls--;
+    if (hipMemGetAddressRange(&start, &bytes, (void *)address) != hipSuccess) return hipErrorInvalidValue;
+    return *out = {hipMemoryTypeManaged, 0}, hipSuccess;
+}
+
 inline hipError_t hipDeviceReset() {
     const late::Guard guard(late::device().lock);
     late::reset();
@@ -351,7 +390,7 @@ inline hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags) {
 inline hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     HIP_STANDIN_BEGIN();
     hip_standin::refuse(stream);
-    if (event->device != hip_standin::of(stream)->device) return hipErrorInvalidHandle;
+    if (stream != nullptr && event->device != hip_standin::of(stream)->device) return hipErrorInvalidHandle;
     late::record(event, hip_standin::of(stream));
     return hipSuccess;
 }

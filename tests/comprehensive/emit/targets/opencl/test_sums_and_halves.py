@@ -1,4 +1,4 @@
-"""Floating-point sums, and numbers of 16 bits, through the back ends that a C compiler alone builds."""
+"""Sums, numbers of 16 bits and complex ones, through the back ends that a C compiler alone builds."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from tests.comprehensive.constructs import scattering
 from tests.comprehensive.constructs.dot_product import DOT, QUICK
 from tests.comprehensive.constructs.half_programs import CASES
 from tests.comprehensive.emit.targets.programs import PTX, program
+from tests.comprehensive.emit.targets.small_programs import COMPLEX
 
 POINTS = [("", {"n": n, "B": B}) for n, B in ((1, 1), (5, 4), (100, 32), (3000, 7))]
 
@@ -42,5 +43,15 @@ def test_small_floats_have_the_bits_of_the_serial_code(backend, fixture, name, t
     text, points = CASES[name]
     one = program(text, "half.mf", tmp_path, backend, counters=("shared_memory",), strategies=("caching",))
     done, said, _ = one.compare(request.getfixturevalue(fixture), name, points)
+    assert said == ["same"] * len(points), done.stderr
+    assert len(one.launched(done)) == len(points) * len(one.result.schedules)
+
+
+@BACKENDS
+@pytest.mark.sampled(1)
+def test_complex_numbers_have_the_bits_of_the_serial_code(backend, fixture, tmp_path, request):
+    one = program(COMPLEX, "complex.mf", tmp_path, backend, counters=("shared_memory",), strategies=("caching",))
+    points = [("", {"n": n, "m": m, "B": B}) for n, m, B in ((1, 1, 1), (37, 20, 8), (100, 3, 32))]
+    done, said, _ = one.compare(request.getfixturevalue(fixture), "rotated", points)
     assert said == ["same"] * len(points), done.stderr
     assert len(one.launched(done)) == len(points) * len(one.result.schedules)

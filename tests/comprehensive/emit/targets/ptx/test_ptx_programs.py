@@ -5,6 +5,7 @@ import re
 import pytest
 
 from metafork.comprehensive.emit.targets.ptx import TARGET as PTX
+from tests.comprehensive.emit.targets import places
 from tests.comprehensive.emit.targets.building import two_files
 from tests.comprehensive.emit.targets.programs import EXAMPLES, LIBRARIES, program
 from tests.comprehensive.emit.targets.small_programs import COLUMNS, NAMES, NUMBERS, STRIDING, SWIZZLE, TYPES
@@ -108,6 +109,28 @@ int main(void) {
     assert done.stderr.count("1608 bytes of x to the device") == 1
     assert calls.names.count("cuMemAlloc_v2") == calls.names.count("cuMemFree_v2") == 4
     assert len(calls.ran) == 3
+
+
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("places")
+    program(places.TEXT, "places.mf", directory, counters=("threads_per_block",))
+    (directory / "main.c").write_text(places.MAIN + places.PTX)
+    include = [f"-I{directory}", f"-I{directory}/include"]
+    objects = [directory / "kernels.o", directory / "host.o"]
+    succeed(["gcc", "-std=gnu11", "-w", *include, directory / "main.c", *objects, *LIBRARIES, "-o", directory / "lent"])
+    return directory / "lent"
+
+
+@pytest.mark.parametrize("case", places.CASES)
+def test_memory_of_the_device_and_managed_memory(lent, driver, tmp_path, case):
+    """Its size is known, and that of the device is used where it is."""
+    status, said, kernels = places.CASES[case]
+    done, calls = driver.run([lent, case], log=tmp_path / "log", METAFORK_TRACE="2", STANDIN_DEVICES="2")
+    assert (done.returncode, places.shown(done.stderr)[:2]) == (status, (kernels, [said] if said else [])), done.stderr
+    assert calls.violations == []
+    moved = places.shown(done.stderr)[2]
+    assert moved == (["296 bytes of x to the device", "148 bytes of x to the device"] if case == "managed" else [])
 
 
 def test_files_of_one_program_share_the_driver(driver, tmp_path):
