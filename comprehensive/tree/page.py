@@ -172,12 +172,17 @@ def _polynomial(polynomial: Polynomial) -> list[Any]:
 
 
 def _constraint(schedule: ScheduleDocument, constraint: Constraint) -> dict[str, Any]:
-    constraint = schedule.plain(constraint)
+    """Return what is computed and what is read.  ``exact`` is the form of the tree's JSON, where another is read."""
+    plain, said, failed = schedule.plain(constraint), schedule.said(constraint), schedule.failed(constraint)
+    exact = schedule.text(constraint)
     return {
-        "text": schedule.text(constraint),
-        "left": _polynomial(constraint.left),
-        "relation": constraint.relation,
-        "right": _polynomial(constraint.right),
+        "text": said,
+        **({} if exact == said else {"exact": exact}),
+        **({} if failed == f"{said} does not hold" else {"failed": failed}),
+        **({"words": True} if schedule.words(constraint) else {}),
+        "left": _polynomial(plain.left),
+        "relation": plain.relation,
+        "right": _polynomial(plain.right),
     }
 
 
@@ -199,7 +204,7 @@ def _tree(schedule: ScheduleDocument, tree: Tree, strategy: str | None = None) -
         case LeafReference(leaf=leaf):
             return {"applied": applied, "leaf": leaf}
         case NoLeaf(reason=reason, brief=brief):
-            return {"applied": applied, "none": reason, "brief": brief or reason}
+            return {"applied": applied, "none": schedule.defined(reason), "brief": schedule.defined(brief or reason)}
         case Inconsistent():
             return {"applied": applied, "none": "inconsistent", "brief": "never"}
     return {

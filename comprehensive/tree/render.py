@@ -235,11 +235,13 @@ class _Drawing:
                 return self._without_leaf([_row("<b>inconsistent</b>")])
             case NoLeaf(beside=why):
                 # The path says when; the strategies tried, and why others did not apply, stand in the report.
-                lines = [_row(escape(line)) for line in textwrap.wrap(why, WIDTH)]
+                lines = [_row(escape(line)) for line in textwrap.wrap(self._schedule.defined(why), WIDTH)]
                 return self._without_leaf([_row("<b>the serial code runs</b>"), *lines])
             case Node():
                 name = self._fresh("node")
-                rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
+                sampled = " (sampled)" if tree.value.sampled else ""
+                named = self._schedule.words(tree.condition) and not sampled
+                rows = [] if named else [_row(f"<i>{escape(tree.counter)}</i>{sampled}", "center")]
                 rows += [_row(line, "center") for line in _wrapped(self._schedule.said(tree.condition))]
                 self._nodes.append(
                     f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'

@@ -19,16 +19,16 @@ from metafork.comprehensive.tree.schedule_tree import LeafReference, Node, NoLea
 
 
 class Violation(Struct, frozen=True):
-    """A condition that does not hold at a point, with the numbers of its two sides."""
+    """What is said of a condition that does not hold at a point, with the numbers of its two sides."""
 
-    condition: str
+    failed: str
     left: Number
     relation: str
     right: Number
 
     def __str__(self) -> str:
         opposite = {"<=": ">", "<": ">=", "==": "!="}[self.relation]
-        return f"{self.condition} does not hold: {self.left} {opposite} {self.right}"
+        return f"{self.failed}: {self.left} {opposite} {self.right}"
 
 
 class Selection(Struct, frozen=True):
@@ -74,11 +74,12 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         try:
             number = symbol.evaluate(point)
         except ZeroDivisionError:
-            return Selection(0, (Violation(f"1 <= {symbol.operands[1].text(schedule.order)}", 1, "<=", 0),))
+            failed = f"1 <= {symbol.operands[1].text(schedule.order)} does not hold"
+            return Selection(0, (Violation(failed, 1, "<=", 0),))
         if not -(2**63) <= number < 2**63:
             return Selection(0, region=f"{symbol.name} = {symbol.definition(schedule.order)} does not fit 64 bits")
         derived[symbol.name] = point[symbol.name] = number
-    signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
+    signs = tuple(Violation(f"0 <= {name} does not hold", 0, "<=", point[name]) for name in listed if point[name] < 0)
     outside = signs + _violations(schedule, schedule.start, point)
     if outside:
         return Selection(0, outside, derived=derived)
@@ -87,7 +88,7 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         tree = tree.accept if tree.condition.holds(point) else tree.refuse
     chosen = tree.leaf if isinstance(tree, LeafReference) else 0
     violated = {leaf.id: _closest(schedule, leaf, point) for leaf in schedule.leaves if leaf.id != chosen}
-    region = tree.reason if isinstance(tree, NoLeaf) else ""
+    region = schedule.defined(tree.reason) if isinstance(tree, NoLeaf) else ""
     if not chosen:
         return Selection(chosen, (), region, violated, derived=derived)
     passed_over = []
@@ -203,9 +204,9 @@ def _violations(
 def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mapping[str, Number]) -> Violation | None:
     if constraint.holds(point):
         return None
-    constraint = schedule.plain(constraint)
-    left, right = constraint.left.evaluate(point), constraint.right.evaluate(point)
-    return Violation(schedule.text(constraint), _plain(left), constraint.relation, _plain(right))
+    plain = schedule.plain(constraint)
+    left, right = plain.left.evaluate(point), plain.right.evaluate(point)
+    return Violation(schedule.failed(constraint), _plain(left), plain.relation, _plain(right))
 
 
 def _plain(number: Fraction) -> Number:
