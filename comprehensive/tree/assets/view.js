@@ -9,7 +9,15 @@ const code = (text) => make("code", {}, text);
 const worded = ({ text, exact = "", words }) => make(words ? "span" : "code", { title: exact }, text);
 const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
 const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
-const words = (text) => Colours.parts(text).map(([kind, part]) => (kind ? make("span", { className: kind }, part) : part));
+
+/** A text in its colours; `spans` is what comprehensive/tree/colours.py makes. */
+const words = (text, spans) => {
+  let end = 0;
+  return [...spans.matchAll(/([a-z_])(\d*)/g)].map(([, kind, length]) => {
+    const part = text.slice(end, (end += Number(length || 1)));
+    return kind === "_" ? part : make("span", { className: DATA.kinds[kind] }, part);
+  });
+};
 
 /** The exact number of a symbol as a text; a parameter (`stepped`) has a slider along powers of two as well. */
 class Field {
@@ -297,10 +305,10 @@ class ScheduleView {
   sourcesOf(variant) {
     const panes = make("div", { className: "sources" });
     const element = folded("program and kernel", panes);
-    const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0, ariaLabel: title }, ...words(text)));
+    const pane = (title, side) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0, ariaLabel: title }, ...words(variant.sources[side], variant.spans[side])));
     element.addEventListener("toggle", () => {
       this.opened[element.open ? "add" : "delete"](variant.kernel);
-      if (element.open && !panes.children.length) panes.append(pane("MetaFork", variant.sources[0]), pane("Kernel", variant.sources[1]));
+      if (element.open && !panes.children.length) panes.append(pane("MetaFork", 0), pane("Kernel", 1));
     });
     element.open = this.opened.has(variant.kernel);
     return element;
