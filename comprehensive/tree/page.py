@@ -205,10 +205,10 @@ def _tree(schedule: ScheduleDocument, tree: Tree, strategy: str | None = None) -
     match tree:
         case LeafReference(leaf=leaf):
             return {"applied": applied, "leaf": leaf}
-        case NoLeaf(reason=reason, brief=brief):
-            return {"applied": applied, "none": schedule.defined(reason), "brief": schedule.defined(brief or reason)}
+        case NoLeaf(reason=reason, beside=why):
+            return {"applied": applied, "none": schedule.defined(reason), "beside": schedule.defined(why)}
         case Inconsistent():
-            return {"applied": applied, "none": "inconsistent", "brief": "never"}
+            return {"applied": applied, "none": "inconsistent", "beside": "never"}
     return {
         "applied": applied,
         "counter": tree.counter,

@@ -286,22 +286,23 @@ class _Drawing:
         for one in leaf.variants[:-1]:
             if not one.values:
                 cells += [_Cell(line, "i") for line in textwrap.wrap(f"with {leaf.title_of(one)}", self._width)]
-                cells += map(_Cell, self._wrapped(f"  if {self._schedule.said_together(one.limits)}"))
+                limits = self._schedule.said_together(one.limits)
+                cells += map(_Cell, self._wrapped(f"  if {limits}", "     "))
         return self._box(f"{self._prefix}_leaf{number}", "penwidth=1.6", cells)
 
     def _box(self, name: str, look: str, cells: Sequence[_Cell]) -> Box:
         return Box(name, look, [cell.row for cell in cells], max(len(cell.text) for cell in cells))
 
-    def _wrapped(self, condition: str) -> list[str]:
-        """Break a condition before operators; continuation lines are indented."""
+    def _wrapped(self, condition: str, indent: str = "") -> list[str]:
+        """Break a condition before operators."""
         lines = textwrap.wrap(
-            condition.replace(" + ", " + ").replace(" - ", " - ").replace(" <= ", " <= "),
+            re.sub(r" (<=|>=|<|>|\+|-) ", " \\1\u00a0", condition),
             self._width,
-            subsequent_indent="   ",
+            subsequent_indent=indent,
             break_long_words=False,
             break_on_hyphens=False,
         )
-        return [re.sub(r"(?<=\S) ", " ", line) for line in lines]
+        return [line.replace("\u00a0", " ") for line in lines]
 
     def _fresh(self, kind: str) -> str:
         self._count += 1

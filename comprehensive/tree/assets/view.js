@@ -192,7 +192,7 @@ class ScheduleView {
 
   drawnEnd(tree) {
     if (!tree.leaf) {
-      const element = make("div", { className: "none", title: tree.none }, `no leaf: ${tree.brief}`);
+      const element = make("div", { className: "none", title: tree.none }, `the serial code runs${tree.beside && `: ${tree.beside}`}`);
       this.marks.push({ element, tree, own: `no leaf: ${tree.none}`.toLowerCase() });
       return element;
     }
