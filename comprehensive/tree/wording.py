@@ -1,12 +1,12 @@
 """Limits in words: what a condition of a tree bounds, for the counters whose limits people know by name.
 
-=====================================  ==================================================
+=====================================  ===========================================================
 ``29 <= R``                            at least 29 registers per thread (R)
 ``2656*warps <= 65536``                at most 24 warps of 83 registers per thread (B <= 768)
 ``928*warps <= RB``                    29 registers per thread fit (928*ceil(B/32) <= RB)
 ``B <= T``                             at most T threads per block (B)
-``32 <= ub1*ceil1`` of a variant       a full warp (ub1*ceil(B0/4) >= 32)
-=====================================  ==================================================
+``32 <= ub1*ceil1`` of a variant       at least one full warp (ub1*ceil(B0/4) >= 32)
+=====================================  ===========================================================
 
 The words follow from the counter and its value alone, and say what the condition says: no more and no less.
 """
@@ -79,7 +79,7 @@ def _in_words(
     unit, text = UNITS[field], value.text(schedule.order)
     if field == "threads_per_block" and condition.right == value and condition.left.is_constant:
         least = condition.left.text()
-        yield condition, Words("a full warp") if least == "32" else Words(f"at least {least} {unit}", text)
+        yield condition, Words("at least one full warp") if least == "32" else Words(f"at least {least} {unit}", text)
         return
     fixed = schedule.fixed.get(counter.limit)
     limit = Polynomial.symbol(counter.limit) if fixed is None else Polynomial.constant(fixed)

@@ -116,11 +116,11 @@ def test_a_limit_is_said_by_what_it_limits(value, limit, fixed, accepted, refuse
 @pytest.mark.parametrize(
     ("counter", "value", "limits", "together", "needed"),
     [
-        ("T", THREADS, (at_most(32, THREADS),), "a full warp (B*C >= 32)", "needs a full warp (B*C >= 32)"),
+        ("T", THREADS, (at_most(32, THREADS),), "at least one full warp (B*C >= 32)", None),
         ("T", THREADS, (at_most(64, THREADS),), "at least 64 threads per block (B*C)", None),
         ("R", 95, (at_most(95, symbol("R")),), "at least 95 registers per thread (R)", "needs 95 registers per thread"),
         ("Z", B, (at_most(ONE, B), at_most(B, symbol("Z"))), "1 <= B <= Z", "needs B >= 1 and B <= Z"),
-        ("T", B, (at_most(32, B), at_most(B, 64)), "a full warp (B >= 32) and B <= 64", None),
+        ("T", B, (at_most(32, B), at_most(B, 64)), "at least one full warp (B >= 32) and B <= 64", None),
     ],
 )
 def test_limits_of_variants(counter, value, limits, together, needed):
