@@ -161,9 +161,11 @@ class ScheduleDocument:
 
     def needed(self, system: System, mark: str = "") -> str:
         """Print what something needs that runs only where constraints hold: ``needs 95 registers per thread``."""
-        found = [(one, self.words(one)) for one in system]
-        needs = " and ".join(words.needed if words and words.needed else self.said(one, mark) for one, words in found)
-        return needs and f"needs {needs}"
+        needs = []
+        for one in system:
+            words = self.words(one)
+            needs.append(self.defined(words.needed) if words and words.needed else self.said(one, mark))
+        return f"needs {' and '.join(needs)}" if needs else ""
 
     def _continues(self, first: Constraint, second: Constraint) -> bool:
         """Say whether two formulas are one with two signs."""

@@ -19,16 +19,25 @@ from metafork.comprehensive.tree.schedule_tree import LeafReference, Node, NoLea
 
 
 class Violation(Struct, frozen=True):
-    """What is said of a condition that does not hold at a point, with the numbers of its two sides."""
+    """A condition that does not hold at a point, with the numbers of its two sides; as text it is what people read."""
 
-    failed: str
+    condition: str
     left: Number
     relation: str
     right: Number
+    words: str = ""
 
     def __str__(self) -> str:
+        return self._with(self.words) if self.words else self.exact
+
+    @property
+    def exact(self) -> str:
+        """The same by the condition itself."""
+        return self._with(f"{self.condition} does not hold")
+
+    def _with(self, failed: str) -> str:
         opposite = {"<=": ">", "<": ">=", "==": "!="}[self.relation]
-        return f"{self.failed}: {self.left} {opposite} {self.right}"
+        return f"{failed}: {self.left} {opposite} {self.right}"
 
 
 class Selection(Struct, frozen=True):
@@ -74,12 +83,11 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         try:
             number = symbol.evaluate(point)
         except ZeroDivisionError:
-            failed = f"1 <= {symbol.operands[1].text(schedule.order)} does not hold"
-            return Selection(0, (Violation(failed, 1, "<=", 0),))
+            return Selection(0, (Violation(f"1 <= {symbol.operands[1].text(schedule.order)}", 1, "<=", 0),))
         if not -(2**63) <= number < 2**63:
             return Selection(0, region=f"{symbol.name} = {symbol.definition(schedule.order)} does not fit 64 bits")
         derived[symbol.name] = point[symbol.name] = number
-    signs = tuple(Violation(f"0 <= {name} does not hold", 0, "<=", point[name]) for name in listed if point[name] < 0)
+    signs = tuple(Violation(f"0 <= {name}", 0, "<=", point[name]) for name in listed if point[name] < 0)
     outside = signs + _violations(schedule, schedule.start, point)
     if outside:
         return Selection(0, outside, derived=derived)
@@ -206,7 +214,8 @@ def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mappin
         return None
     plain = schedule.plain(constraint)
     left, right = plain.left.evaluate(point), plain.right.evaluate(point)
-    return Violation(schedule.failed(constraint), _plain(left), plain.relation, _plain(right))
+    exact, words = schedule.text(plain), schedule.failed(constraint)
+    return Violation(exact, _plain(left), plain.relation, _plain(right), words)
 
 
 def _plain(number: Fraction) -> Number:

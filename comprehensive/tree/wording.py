@@ -95,7 +95,7 @@ def _in_words(
         accepted, refused = Words(f"at most {warps}"), Words(f"more than {warps}")
     elif per_thread:
         own = f"{per_thread} {UNITS['registers_per_thread']}"
-        accepted = Words(f"{own} fit", f"{text} <= {counter.limit}")
+        accepted = Words(f"{own} fit", f"{text} <= {counter.limit}", f"{text} {unit}")
         refused = Words(f"{own} do not fit", f"{text} > {counter.limit}")
     else:
         accepted, refused = (Words(f"{start} {limit} {unit}", text) for start in ("at most", "more than"))

@@ -50,7 +50,7 @@ def test_no_leaf_says_which_limit():
 def test_outside_of_start():
     assert [str(v) for v in select(JACOBI, at(s=0)).outside] == ["1 <= s*B does not hold: 1 > 0"]
     assert any("0 <= Z does not hold" in str(v) for v in select(JACOBI, at(Z=-1)).outside)
-    assert [v.failed for v in select(JACOBI, at(N=1)).outside] == ["0 <= N - 2 does not hold"]
+    assert [v.condition for v in select(JACOBI, at(N=1)).outside] == ["0 <= N - 2"]
 
 
 def test_values_must_be_complete():
