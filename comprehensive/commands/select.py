@@ -167,8 +167,8 @@ def _as_json(schedule: ScheduleDocument, selection: Selection) -> dict[str, Any]
         "estimates": {name: number(value) for name, value in selection.estimates.items()},
         "sampled": {name: value.sampled for name, value in counters.items() if value.sampled},
         "derived": {name: number(value) for name, value in selection.derived.items()},
-        "outside": [str(violation) for violation in selection.outside],
+        "outside": [violation.exact for violation in selection.outside],
         "region": selection.region or None,
-        "passed_over": {one.kernel: [str(v) for v in missed] for one, missed in selection.passed_over},
-        "others": {str(leaf): [str(v) for v in violations] for leaf, violations in selection.violated.items()},
+        "passed_over": {one.kernel: [v.exact for v in missed] for one, missed in selection.passed_over},
+        "others": {str(leaf): [v.exact for v in violations] for leaf, violations in selection.violated.items()},
     }

@@ -18,11 +18,11 @@ from metafork.comprehensive.emit.identifiers import c_string
 from metafork.comprehensive.emit.launch_tables import LaunchTables
 from metafork.comprehensive.emit.leaf_code import LeafCode
 from metafork.comprehensive.emit.select_text import SelectText, derived_definitions, target_names
-from metafork.comprehensive.emit.signature import Signature, element_type, touched_arrays
+from metafork.comprehensive.emit.signature import Signature, touched_arrays
 from metafork.comprehensive.emit.targets.target import Attempt, Handles, Target, handles_of
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import Argument, Space
+from metafork.ir.kernel import Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
 
 _MAX_ARRAYS = 64
@@ -95,23 +95,17 @@ def _inputs(signature: Signature) -> list[str]:
     return [*signature.integers(), *signature.value_declarations(), *signature.pointer_declarations()]
 
 
-_GO = "bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d"
-_CALL = f"const void *metafork_inputs, {_GO}"
-"""What functions take that check one kernel or launch it."""
-
-
 def _attempt_variants(signature: Signature, leaf: int, attempts: Sequence[tuple[str, str]]) -> list[str]:
     """Return the function that checks or launches the variant of a leaf that is asked for, its own one by default.
 
     ``attempts`` are the conditions and the functions of its kernels, the last one its own.
     """
-    arguments = "metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d"
     *others, (_, own) = attempts
     return [
-        f"static int {signature.name}_attempt{leaf}({_CALL})",
+        f"static int {signature.name}_attempt{leaf}(METAFORK_CALL)",
         "{",
-        *(f"    if ({test}) return {name}({arguments});" for test, name in others),
-        f"    return {own}({arguments});",
+        *(f"    if ({test}) return {name}(METAFORK_GIVEN);" for test, name in others),
+        f"    return {own}(METAFORK_GIVEN);",
         "}",
     ]
 
@@ -134,53 +128,35 @@ def _attempt(
     rows = tables.kernel(table, kernel, compiled_for)
     integers = [one.name for one in kernel.scalars if one.name not in signature.values]
     arguments: list[str] = []
-    typed: list[str] = []
     values: list[str] = []
     for scalar in kernel.scalars:
         if scalar.name in integers:
             arguments.append(f"metafork_a[{integers.index(scalar.name)}]")
-            typed.append(f"({_spelling(scalar)}){arguments[-1]}")
         elif scalar.type is ScalarType.BOOL:  # an `int` of the call
             values.append(f"const bool metafork_a_{scalar.name} = metafork_i->{signature.values[scalar.name]} != 0;")
             arguments.append(f"metafork_a_{scalar.name}")
-            typed.append(arguments[-1])
         else:
             arguments.append(f"metafork_i->{signature.values[scalar.name]}")
-            typed.append(arguments[-1])
     places = {array.name: place for place, array in enumerate(signature.moved)}
-    for memory in kernel.memories:
-        if memory.space is Space.GLOBAL:
-            place = places[signature.program.array(memory.name).whole or memory.name]
-            const = "" if memory.name in signature.written else "const "
-            arguments.append(f"metafork_d[{place}]")
-            typed.append(f"({const}{element_type(memory.element)} *)metafork_d[{place}]")
+    arrays = (signature.program.array(one.name) for one in kernel.memories if one.space is Space.GLOBAL)
+    arguments += [f"metafork_d[{places[array.whole or array.name]}]" for array in arrays]
     inputs = f"const {signature.name}_inputs *"
     if any("metafork_i->" in one for one in (*arguments, *values)):
         values.insert(0, f"{inputs}const metafork_i = ({inputs})metafork_inputs;")
     statics = tuple(
         f"((const int64_t *)metafork_inputs)[{list(signature.parameters).index(one)}]" for one in code.statics
     )
-    trace = (
-        f"    metafork_trace_launch({c_string(signature.name)}, {leaf}, metafork_s, {signature.name}_names, "
-        f"(const int64_t *)metafork_inputs, {len(signature.parameters)});",
-    )
+    trace = (f"    METAFORK_TRACE({signature.name}, {leaf}, {len(signature.parameters)});",)
     return [
         *rows,
-        f"static int {function}({_CALL})",
+        f"static int {function}(METAFORK_CALL)",
         "{",
         f"    int64_t metafork_a[{max(len(integers), 1)}];",
         *(f"    {line}" for line in values),
-        "    const int metafork_unfit = "
-        f"metafork_prepare(&{table}, metafork_inputs, metafork_s, metafork_d, metafork_a);",
-        "    (void)metafork_stream;",
-        "    if (metafork_unfit != METAFORK_OK) return metafork_unfit;",
-        *target.launching(Attempt(code, tuple(arguments), tuple(typed), trace, statics)),
+        f"    METAFORK_PREPARE({table});",
+        *target.launching(Attempt(code, tuple(arguments), trace, statics)),
         "}",
     ]
-
-
-def _spelling(argument: Argument) -> str:
-    return "bool" if argument.type is ScalarType.BOOL else argument.type.spelling
 
 
 def _definitions(derived: Sequence[Derived], known: dict[str, str]) -> list[str]:
@@ -202,14 +178,13 @@ def inputs_type(signature: Signature) -> list[str]:
 
 def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     """Return the attempt at any leaf."""
-    call = f"const void *metafork_inputs, int metafork_leaf, {_GO}"
-    arguments = "metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d"
+    rest = "bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d"
     return [
-        f"static int {signature.name}_attempt({call})",
+        f"static int {signature.name}_attempt(const void *metafork_inputs, int metafork_leaf, {rest})",
         "{",
         "    (void)metafork_inputs, (void)metafork_d, (void)metafork_go, (void)metafork_s, (void)metafork_stream;",
         "    switch (metafork_leaf) {",
-        *(f"    case {leaf.id}: return {signature.name}_attempt{leaf.id}({arguments});" for leaf in tree.leaves),
+        *(f"    case {leaf.id}: return {signature.name}_attempt{leaf.id}(METAFORK_GIVEN);" for leaf in tree.leaves),
         "    default: return METAFORK_EINVAL;",
         "    }",
         "}",

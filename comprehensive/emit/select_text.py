@@ -402,6 +402,7 @@ class _Variants:
         limits = tuple(
             f"{{{c_string(counter.name)}, {self._tables.condition(limit)}, {_MEASURES[counter.measure]}}}"
             for counter, limit in counted
+            if counter.measure is not None or not _always(limit)
         )
         parts += [self._named("limit", limits), str(len(limits))]
         return f"{{{', '.join([*parts, str(code.compiled is not None).lower()])}}}"
@@ -414,6 +415,11 @@ class _Variants:
             self._known[rows] = f"{self._name}_{what}s{len(self._known)}"
             self.lines += _table(f"static const metafork_{what} {self._known[rows]}[]", list(rows), "")
         return self._known[rows]
+
+
+def _always(limit: Constraint) -> bool:
+    """Say whether a value within its limit is so at sight: two numbers, or nothing within what is never negative."""
+    return not limit.left or (not limit.symbols and limit.holds({}))
 
 
 def _limits(tree: ScheduleTree, variant: Variant) -> list[tuple[CounterInfo, Constraint]]:

@@ -15,6 +15,7 @@ from metafork.comprehensive.systems.points import Number
 from metafork.comprehensive.systems.signs import Signs
 from metafork.comprehensive.systems.systems import System
 from metafork.comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
+from metafork.comprehensive.tree.wording import Words, limits_in_words
 from metafork.evaluators.counter import CounterValue
 from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
@@ -88,6 +89,7 @@ class ScheduleDocument:
     _texts: dict[tuple[Polynomial, str, Polynomial], str] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
+    _words: dict[Constraint, Words] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -106,36 +108,71 @@ class ScheduleDocument:
         """Return the same condition as people read it: without roundings that integers do not need."""
         return without_rounding(constraint, {symbol.name: symbol for symbol in self.derived})
 
-    def said(self, constraint: Constraint) -> str:
-        """Print a constraint for people, a bound behind what it bounds; ``text`` has the exact form."""
+    def words(self, constraint: Constraint) -> Words | None:
+        """Return the words for a limit that people know by name, ``None`` for all other conditions."""
+        if not self._words:
+            self._words.update(limits_in_words(self))
+        return self._words.get(constraint)
+
+    def said(self, constraint: Constraint, mark: str = "") -> str:
+        """Print a constraint for people, with ``mark`` around formulas; ``text`` has the exact form.
+
+        Limits are words; of other conditions a bound stands behind what it bounds.
+        """
+        words = self.words(constraint)
+        if words is None:
+            return f"{mark}{self._formula(constraint)}{mark}"
+        return f"{words.said} ({mark}{self.defined(words.beside) or self._formula(constraint)}{mark})"
+
+    def failed(self, constraint: Constraint) -> str:
+        """Say that a constraint does not hold; the numbers of its sides may follow."""
+        if self.words(constraint) is not None:
+            return self.said(constraint.negated())
+        return f"{self.defined(self.text(self.plain(constraint)))} does not hold"
+
+    def _formula(self, constraint: Constraint) -> str:
         plain = self.plain(constraint)
         if plain.left.is_constant and plain.relation in _TURNED:
-            return self._defined(f"{plain.right.text(self.order)} {_TURNED[plain.relation]} {plain.left.text()}")
-        return self._defined(self.text(plain))
+            return self.defined(f"{plain.right.text(self.order)} {_TURNED[plain.relation]} {plain.left.text()}")
+        return self.defined(self.text(plain))
 
-    def _defined(self, text: str) -> str:
-        """Return a text with what ceilings, maxima and minima are in the place of their names."""
+    def defined(self, text: str) -> str:
+        """Return a text with what ceilings, maxima and minima are in place of their names."""
         for one in reversed(self.derived):
             if one.kind != "floor":
                 text = re.sub(rf"\b{one.name}\b", one.definition(self.order), text)
         return text
 
-    def said_together(self, system: System) -> str:
+    def said_together(self, system: System, mark: str = "") -> str:
         """Print constraints that hold together for people: ``1 <= x <= 5 and y < z``."""
-        waiting = list(map(self.plain, system))
+        waiting = list(system)
         parts = []
         while waiting:
             first = waiting.pop(0)
-            above = (one for one in waiting if one.left == first.right and "==" not in (one.relation, first.relation))
-            following = next(above, None)
+            following = next((one for one in waiting if self._continues(first, one)), None)
             if following is None:
-                parts.append(self.said(first))
+                parts.append(self.said(first, mark))
             else:
                 waiting.remove(following)
-                parts.append(
-                    self._defined(f"{self.text(first)} {following.relation} {following.right.text(self.order)}")
-                )
+                last = self.plain(following)
+                text = f"{self.text(self.plain(first))} {last.relation} {last.right.text(self.order)}"
+                parts.append(f"{mark}{self.defined(text)}{mark}")
         return " and ".join(parts)
+
+    def needed(self, system: System, mark: str = "") -> str:
+        """Print what something needs that runs only where constraints hold: ``needs 95 registers per thread``."""
+        needs = []
+        for one in system:
+            words = self.words(one)
+            needs.append(self.defined(words.needed) if words and words.needed else self.said(one, mark))
+        return f"needs {' and '.join(needs)}" if needs else ""
+
+    def _continues(self, first: Constraint, second: Constraint) -> bool:
+        """Say whether two formulas are one with two signs."""
+        if self.words(first) is not None or self.words(second) is not None:
+            return False
+        low, high = self.plain(first), self.plain(second)
+        return low.right == high.left and "==" not in (low.relation, high.relation)
 
     def value_text(self, value: CounterValue) -> str:
         """Print the value of a counter."""
@@ -143,7 +180,7 @@ class ScheduleDocument:
 
     def said_value(self, value: CounterValue) -> str:
         """Print the value of a counter for people."""
-        return self._defined(self.value_text(value))
+        return self.defined(self.value_text(value))
 
 
 _TURNED = {"<=": ">=", "<": ">"}

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from metafork.comprehensive.tree.document import ScheduleDocument
+from metafork.comprehensive.tree.wording import UNITS
 from metafork.runtime.machine import PRESETS
 
 EXAMPLE = "sm_80"
-UNITS = {
-    "registers_per_thread": "registers per thread",
-    "registers_per_block": "registers per block",
-    "threads_per_block": "threads per block",
-}
-"""Of counters, and of the limits of machines with the same names."""
 _MEANINGS = {
     **UNITS,
     "shared_words": "shared memory per block, in words of 4 bytes",

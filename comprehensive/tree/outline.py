@@ -6,8 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument
-from metafork.comprehensive.tree.legend import UNITS
+from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, VariantDocument
 from metafork.comprehensive.tree.schedule_tree import (
     Inconsistent,
     LeafReference,
@@ -68,10 +67,10 @@ class _Outline:
         """Yield an item for each condition, ends first; what is asked next stands below it at the same depth."""
         while isinstance(tree, Node):
             accept, refuse = (without_decided(side)[0] for side in (tree.accept, tree.refuse))
-            holds = True
+            asked = tree.condition
             if isinstance(accept, Node) and not isinstance(refuse, Node):
-                accept, refuse, holds = refuse, accept, False
-            yield from self._item(self._condition(tree, holds), accept, f"{indent}|- ", f"{indent}|  ")
+                accept, refuse, asked = refuse, accept, asked.negated()
+            yield from self._item(self._schedule.said(asked), accept, f"{indent}|- ", f"{indent}|  ")
             tree = refuse
         yield from self._item("otherwise", tree, f"{indent}`- ", f"{indent}   ")
 
@@ -92,7 +91,9 @@ class _Outline:
                 yield from wrapped(f"{condition}leaf {number} ({self._title(leaf)})", first, f"{more}  ")
                 yield from self._variants(leaf, more)
             case NoLeaf(beside=why):
-                yield from wrapped(f"{condition}the serial code runs{why and f': {why}'}", first, f"{more}  ")
+                yield from wrapped(
+                    f"{condition}the serial code runs{why and f': {self._schedule.defined(why)}'}", first, f"{more}  "
+                )
             case Inconsistent():
                 yield from wrapped(f"{condition}never", first, f"{more}  ")
 
@@ -107,14 +108,10 @@ class _Outline:
             if not one.values:
                 limits = self._schedule.said_together(one.limits)
                 yield from wrapped(f"with {leaf.title_of(one)} if {limits}", f"{more}  ", f"{more}    ")
-        values = [values_text(one.values) for one in leaf.variants if one.values]
+        values = [self._instance(one) for one in leaf.variants if one.values]
         if values:
             yield from wrapped(f"also compiled for {'; '.join(values)}", f"{more}  ", f"{more}    ")
 
-    def _condition(self, node: Node, holds: bool) -> str:
-        condition = node.condition
-        if condition.relation == "<=" and condition.right.is_constant and node.counter in UNITS:
-            value = condition.left.text(self._schedule.order)
-            most = condition.right.text()
-            return f"{'at most' if holds else 'more than'} {most} {UNITS[node.counter]} ({value})"
-        return self._schedule.said(condition if holds else condition.negated())
+    def _instance(self, variant: VariantDocument) -> str:
+        needs = self._schedule.needed(variant.limits)
+        return values_text(variant.values) + (needs and f" ({needs})")

@@ -24,6 +24,7 @@ from msgspec import Struct
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.comprehensive.systems.points import Number
+from metafork.comprehensive.tree.colours import KINDS, spans
 from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
 from metafork.comprehensive.tree.legend import EXAMPLE, legend
 from metafork.comprehensive.tree.render import escape
@@ -39,7 +40,7 @@ from metafork.comprehensive.tree.selection import machine_point, other_machine, 
 from metafork.runtime.machine import PRESETS, given_values, gpus_of
 
 ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = ("walk", "link", "colours", "chart", "view")
+SCRIPTS = ("walk", "link", "chart", "view")
 _TRIED = (64, 32, 16, 8, 256, 1024, 4096)
 """Numbers for parameters of which the first instance says nothing."""
 
@@ -55,6 +56,7 @@ def html(document: TreeDocument, trees: Sequence[ScheduleTree], sources: Mapping
     """Return the page.  ``sources`` has the texts of leaves by the name of the kernel; a leaf may have none."""
     data = {
         "source": document.source,
+        "kinds": KINDS,
         "schedules": [
             {**_schedule(schedule, sources), "notes": [list(note) for note in tree.notes]}
             for schedule, tree in zip(document.schedules, trees, strict=True)
@@ -172,12 +174,17 @@ def _polynomial(polynomial: Polynomial) -> list[Any]:
 
 
 def _constraint(schedule: ScheduleDocument, constraint: Constraint) -> dict[str, Any]:
-    constraint = schedule.plain(constraint)
+    """Return what is computed and what is read.  ``exact`` is the form of the tree's JSON, where another is read."""
+    plain, said, failed = schedule.plain(constraint), schedule.said(constraint), schedule.failed(constraint)
+    exact = schedule.text(constraint)
     return {
-        "text": schedule.text(constraint),
-        "left": _polynomial(constraint.left),
-        "relation": constraint.relation,
-        "right": _polynomial(constraint.right),
+        "text": said,
+        **({} if exact == said else {"exact": exact}),
+        **({} if failed == f"{said} does not hold" else {"failed": failed}),
+        **({"words": True} if schedule.words(constraint) else {}),
+        "left": _polynomial(plain.left),
+        "relation": plain.relation,
+        "right": _polynomial(plain.right),
     }
 
 
@@ -198,10 +205,10 @@ def _tree(schedule: ScheduleDocument, tree: Tree, strategy: str | None = None) -
     match tree:
         case LeafReference(leaf=leaf):
             return {"applied": applied, "leaf": leaf}
-        case NoLeaf(reason=reason, brief=brief):
-            return {"applied": applied, "none": reason, "brief": brief or reason}
+        case NoLeaf(reason=reason, beside=why):
+            return {"applied": applied, "none": schedule.defined(reason), "beside": schedule.defined(why)}
         case Inconsistent():
-            return {"applied": applied, "none": "inconsistent", "brief": "never"}
+            return {"applied": applied, "none": "inconsistent", "beside": "never"}
     return {
         "applied": applied,
         "counter": tree.counter,
@@ -239,5 +246,10 @@ def _variant(
             }
             for name, value in variant.counters.items()
         ],
-        "sources": None if source is None else [source.metafork, source.kernel],
+        **({} if source is None else _sources(source)),
     }
+
+
+def _sources(source: LeafSource) -> dict[str, Any]:
+    texts = [source.metafork, source.kernel]
+    return {"sources": texts, "spans": [spans(text) for text in texts]}

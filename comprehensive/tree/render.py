@@ -1,12 +1,13 @@
 """Drawings of decision trees: DOT text, and SVG by Graphviz (section 3.7 of the paper, Figure 5).
 
-Inner nodes show counter and condition.  Accept edges are solid and thick with a filled head, refuse edges dashed with
-an open one, and both carry their word, so that colour is never needed to tell them apart.  Conditions that the path has
-already decided are left out of the drawing (``full`` draws them); the strategies applied there stand on the edge.  A
-leaf shows what it does: its conditions are those on the way.
+Conditions that are asked in turn stand in a column, and what one of them leads to stands beside it (``layout``).
+Accept edges are solid and thick with a filled head, refuse edges dashed with an open one, and both carry their word:
+colour is never needed to tell them apart.  Conditions that the path has already decided are left out of the drawing
+(``full`` draws them); the strategies applied there stand on the edge.  A leaf shows what it does where it is first met:
+its conditions are those on the way.
 
 Of a long chain of refusals the ends are drawn, and one box between them that says how many conditions it stands for and
-which leaves they lead to (``full`` draws them all): nobody reads a hundred boxes in a row, and Graphviz takes a minute.
+which leaves they lead to (``full`` draws them all): nobody reads a hundred boxes in a row.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
+from metafork.comprehensive.tree.document import ScheduleDocument, TreeDocument
+from metafork.comprehensive.tree.layout import SIZE, Box, Edge, Layout, columns_of
 from metafork.comprehensive.tree.legend import legend
 from metafork.comprehensive.tree.schedule_tree import Inconsistent, LeafReference, Node, NoLeaf, Tree, without_decided
 
 MOST_DRAWN = 300
-"""Boxes that are laid out; as many in one chain take the slower of the two programs a minute, in a tree seconds."""
+"""Boxes that are drawn."""
 
 LONGEST_CHAIN = 24
 """Refusals in a row that are all drawn."""
@@ -35,10 +37,12 @@ ENDS = 8
 """Conditions that are drawn at each end of a longer chain."""
 
 WIDTH = 40
-"""Characters to a line."""
+"""Characters to a line, in drawings of up to three columns."""
 
-TOP_DOWN_UP_TO = 4
-"""Trees with more leaves than this grow to the right, where their height is the number of leaves."""
+ACROSS = 3 * WIDTH
+"""Characters to all columns of wider ones."""
+
+LEAST_WIDTH = 20
 
 _FONT = "Courier"
 """A font of fixed width: Graphviz's estimate of a text's width then holds whatever font the viewer has."""
@@ -48,8 +52,8 @@ _VIEWED = "ui-monospace,'DejaVu Sans Mono',Menlo,'Liberation Mono','Courier New'
 
 _OF_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#x27;"})
 
-_Edge = tuple[str, str, list[str]]
-"""Where an edge comes from, its word, and the strategies applied on it."""
+_ACCEPTED = 'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
+_REFUSED = 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
 
 
 class NoGraphvizError(Exception):
@@ -71,22 +75,29 @@ def escape(text: str) -> str:
 
 def dot(document: TreeDocument, full: bool = False) -> str:
     """Return the drawing of all schedules of a file as DOT text; equal documents give equal texts."""
-    most = max((len(schedule.leaves) for schedule in document.schedules), default=0)
-    lines = [
-        "digraph metafork {",
-        f'  graph [rankdir={"TB" if most <= TOP_DOWN_UP_TO else "LR"}, fontname="{_FONT}", fontsize=12, nodesep=0.25,'
-        ' ranksep=0.6, pad=0.2, labeljust=l, style=rounded, color="#888888"];',
-        f'  node [fontname="{_FONT}", fontsize=11, margin="0.12,0.06", color="#222222"];',
-        f'  edge [fontname="{_FONT}", fontsize=10];',
-    ]
+    layout = Layout()
     for index, schedule in enumerate(document.schedules):
         title = f"{schedule.name}: schedule at line {schedule.line} of {document.source}, function {schedule.function}"
-        label = "".join(f"{_quoted(line)}\\l" for line in (title, *legend(schedule)))
-        lines += [f"  subgraph cluster_{index} {{", f'    label="{label}";']
-        lines += [f"    {line}" for line in _Drawing(schedule, f"k{index}", full).lines()]
-        lines.append("  }")
-    lines.append("}")
-    return "\n".join(lines) + "\n"
+        layout.heading(f"k{index}_title", [title, *legend(schedule)])
+        layout.tree(_drawn(schedule, f"k{index}", full))
+    return "\n".join(
+        [
+            "digraph metafork {",
+            f'  graph [layout=nop2, pad=0.2, fontname="{_FONT}"];',
+            f'  node [fontname="{_FONT}", fontsize={SIZE}, margin=0, color="#222222"];',
+            f'  edge [fontname="{_FONT}", fontsize={SIZE}];',
+            *(f"  {statement}" for statement in layout.statements),
+            "}",
+            "",
+        ]
+    )
+
+
+def _drawn(schedule: ScheduleDocument, prefix: str, full: bool) -> Box:
+    """Return the boxes of a tree; the more columns there are, the narrower they are."""
+    root = _Drawing(schedule, prefix, full, WIDTH).root()
+    width = max(LEAST_WIDTH, ACROSS // columns_of(root))
+    return root if width >= WIDTH else _Drawing(schedule, prefix, full, width).root()
 
 
 def svg(dot_text: str, seconds: float | None = None) -> str:
@@ -151,32 +162,27 @@ class _Fold(NamedTuple):
 
 
 class _Drawing:
-    """The statements of one schedule's cluster."""
+    """The boxes of one schedule, with ``width`` characters to a line."""
 
-    def __init__(self, schedule: ScheduleDocument, prefix: str, full: bool) -> None:
+    def __init__(self, schedule: ScheduleDocument, prefix: str, full: bool, width: int) -> None:
         self._schedule = schedule
         self._prefix = prefix
         self._full = full
-        self._nodes: list[str] = []
-        self._edges: list[str] = []
+        self._width = width
         self._count = 0
         self._folds: dict[int, _Fold] = {}
         self._shown: set[int] = set()
 
-    def lines(self) -> list[str]:
+    def root(self) -> Box:
         root, applied = self._skipped(self._schedule.root)
         if not self._full:
             self._find_folds(root)
-        if applied:
-            # The first decisions were no choice: say what was done before the first real one.
-            name = self._fresh("start")
-            self._nodes.append(f'{name} [shape=plain, label="start"];')
-            self._draw(root, (name, "", applied))
-        else:
-            self._draw(root, None)
-        folded = {leaf for fold in self._folds.values() for node in fold.hidden for leaf in _leaves(node.accept)}
-        leaves = [leaf for leaf in self._schedule.leaves if leaf.id in self._shown or leaf.id not in folded]
-        return self._nodes + [self._leaf(leaf) for leaf in leaves] + self._edges
+        if not applied:
+            return self._column(root)
+        # The first decisions were no choice: say what was done before the first real one.
+        start = self._box(self._fresh("start"), "color=none", [_Cell("start")])
+        start.below = (_edge("", applied), self._column(root))
+        return start
 
     def _find_folds(self, root: Tree) -> None:
         """Note, by the first node that is not drawn, the midst of every long chain."""
@@ -195,111 +201,119 @@ class _Drawing:
                 fold = _Fold(tuple(node for node, _ in hidden), tuple(applied), chain[-ENDS][0])
                 self._folds[id(hidden[0][0])] = fold
 
-    def _draw(self, root: Tree, edge: _Edge | None) -> None:
-        """Enter the nodes of a tree, parents first, and each edge after all that is below it.
-
-        A chain of refusals may be long, so what is left to do stands on a stack of its own.
-        """
-        waiting: list[tuple[Tree, _Edge | None] | tuple[str, _Edge]] = [(root, edge)]
-        while waiting:
-            entry, above = waiting.pop()
-            if isinstance(entry, str):
-                assert above is not None
-                self._edge(above[0], entry, above[1], above[2])
-                continue
-            fold = self._folds.get(id(entry))
-            name = self._node(entry) if fold is None else self._folded(fold)
-            if above is not None:
-                waiting.append((name, above))
-            if fold is not None:
+    def _column(self, tree: Tree) -> Box:
+        """Return the box of a tree, with what is asked after it below, and what each leads to at the right."""
+        first = box = self._of(tree)
+        while isinstance(tree, Node):
+            fold = self._folds.get(id(tree))
+            if fold is None:
+                (edge, following), *beside = self._sides(tree)
+                for over, other in beside:
+                    box.right = (over, self._column(other))
+            else:
                 times = Counter(fold.applied)
                 applied = [strategy if n == 1 else f"{strategy}, {n} times" for strategy, n in times.items()]
-                waiting.append((fold.then, (name, "refuse all", applied)))
-            elif isinstance(entry, Node):
-                below: list[tuple[Tree, _Edge | None]] = []
-                for side, subtree in (("accept", entry.accept), ("refuse", entry.refuse)):
-                    if isinstance(subtree, Inconsistent):
-                        continue  # the other side always holds
-                    first = [entry.strategy] if side == "refuse" and entry.strategy is not None else []
-                    target, applied = self._skipped(subtree)
-                    below.append((target, (name, side, first + applied)))
-                waiting += reversed(below)
+                edge, following = _edge("refuse all", applied), fold.then
+                box.right = (_edge("accept one"), self._ends_of(fold))
+            below = self._of(following)
+            box.below = (edge, below)
+            box, tree = below, following
+        return first
 
-    def _node(self, tree: Tree) -> str:
-        """Enter one node, and return its name."""
+    def _sides(self, node: Node) -> list[tuple[Edge, Tree]]:
+        """Return what is drawn below a condition, then what is drawn beside it: an end, or else what it leads to."""
+        found = []
+        for word, side in (("refuse", node.refuse), ("accept", node.accept)):
+            if not isinstance(side, Inconsistent):  # else the other side always holds
+                first = [node.strategy] if word == "refuse" and node.strategy is not None else []
+                target, applied = self._skipped(side)
+                found.append((_edge(word, [*first, *applied]), target))
+        conditions = [isinstance(target, Node) for _, target in found]
+        return found[::-1] if conditions == [False, True] else found
+
+    def _of(self, tree: Tree) -> Box:
+        """Return the box of a tree alone."""
         match tree:
             case LeafReference(leaf=leaf):
-                self._shown.add(leaf)
-                return f"{self._prefix}_leaf{leaf}"
+                return self._leaf(leaf)
             case Inconsistent():
-                return self._without_leaf([_row("<b>inconsistent</b>")])
+                return self._without_leaf([_Cell("inconsistent", "b")])
             case NoLeaf(beside=why):
                 # The path says when; the strategies tried, and why others did not apply, stand in the report.
-                lines = [_row(escape(line)) for line in textwrap.wrap(why, WIDTH)]
-                return self._without_leaf([_row("<b>the serial code runs</b>"), *lines])
+                lines = textwrap.wrap(self._schedule.defined(why), self._width)
+                return self._without_leaf([_Cell("the serial code runs", "b"), *map(_Cell, lines)])
+            case Node() if id(tree) in self._folds:
+                return self._folded(self._folds[id(tree)])
             case Node():
-                name = self._fresh("node")
-                rows = [_row(f"<i>{escape(tree.counter)}</i>{' (sampled)' if tree.value.sampled else ''}", "center")]
-                rows += [_row(line, "center") for line in _wrapped(self._schedule.said(tree.condition))]
-                self._nodes.append(
-                    f'{name} [shape=box, style="rounded,filled", fillcolor="#f2f2f2", label={_table(rows)}];'
-                )
-                return name
+                sampled = " (sampled)" if tree.value.sampled else ""
+                named = self._schedule.words(tree.condition) and not sampled
+                cells = [] if named else [_Cell(f"{tree.counter}{sampled}", "i", "center")]
+                cells += [_Cell(line, align="center") for line in self._wrapped(self._schedule.said(tree.condition))]
+                return self._box(self._fresh("node"), 'style="rounded,filled", fillcolor="#f2f2f2"', cells)
 
-    def _folded(self, fold: _Fold) -> str:
-        """Enter the box of a folded chain, and what its conditions lead to; return its name."""
-        name = self._fresh("fold")
+    def _folded(self, fold: _Fold) -> Box:
+        """Return the box that stands for a folded chain."""
         counters = ", ".join(dict.fromkeys(node.counter for node in fold.hidden))
-        rows = [_row(f"<b>{len(fold.hidden)} more conditions</b>", "center")]
-        rows += [_row(f"<i>{escape(line)}</i>", "center") for line in textwrap.wrap(counters, WIDTH)]
-        rows += [_row("asked in turn; the tree's JSON has them", "center")]
-        self._nodes.append(f'{name} [shape=box, style="rounded,dashed", peripheries=2, label={_table(rows)}];')
+        cells = [
+            _Cell(f"{len(fold.hidden)} more conditions", "b", "center"),
+            *(_Cell(line, "i", "center") for line in textwrap.wrap(counters, self._width)),
+            _Cell("asked in turn; the tree's JSON has them", align="center"),
+        ]
+        return self._box(self._fresh("fold"), 'style="rounded,dashed", peripheries=2', cells)
+
+    def _ends_of(self, fold: _Fold) -> Box:
+        """Return the box that says where the conditions of a folded chain lead to."""
         ends = {end for node in fold.hidden for end in _leaves(node.accept)}
         leaves = sorted(ends - {_NO_LEAF})
         if ends == {*leaves[:1]}:
-            target = self._node(LeafReference(leaves[0]))
-        else:
-            target = self._fresh("leaves")
-            rows = [_row(f"<b>{escape(line)}</b>") for line in textwrap.wrap(_ranges(leaves, _NO_LEAF in ends), WIDTH)]
-            self._nodes.append(f"{target} [shape=box, penwidth=1.6, peripheries=2, label={_table(rows)}];")
-        self._edge(name, target, "accept one", [])
-        return name
+            return self._leaf(leaves[0])
+        lines = textwrap.wrap(_ranges(leaves, _NO_LEAF in ends), self._width)
+        return self._box(self._fresh("leaves"), "penwidth=1.6, peripheries=2", [_Cell(line, "b") for line in lines])
 
-    def _without_leaf(self, rows: Sequence[str]) -> str:
-        name = self._fresh("none")
-        self._nodes.append(f'{name} [shape=box, style=dashed, margin="0.06,0.04", label={_table(rows)}];')
-        return name
+    def _without_leaf(self, cells: Sequence[_Cell]) -> Box:
+        return self._box(self._fresh("none"), "style=dashed", cells)
 
     def _skipped(self, tree: Tree) -> tuple[Tree, list[str]]:
         return (tree, []) if self._full else without_decided(tree)
 
-    def _edge(self, source: str, target: str, word: str, applied: Sequence[str]) -> None:
-        lines = [word] if word else []
-        lines += [f"+ {strategy}" for strategy in applied]
-        label = "\\n".join(_quoted(line) for line in lines)
-        look = (
-            'style=solid, penwidth=1.8, arrowhead=normal, color="#1b5e20", fontcolor="#1b5e20"'
-            if not word.startswith("refuse")
-            else 'style=dashed, penwidth=1.2, arrowhead=empty, color="#8e2424", fontcolor="#8e2424"'
+    def _leaf(self, number: int) -> Box:
+        """Return the box of a leaf: what it does, and what goes before its own variant; later only its name."""
+        if number in self._shown:
+            return self._box(self._fresh("again"), 'color="#222222"', [_Cell(f"leaf {number}")])
+        self._shown.add(number)
+        leaf = self._schedule.leaves[number - 1]
+        cells = [_Cell(f"leaf {number}", "b"), *(_Cell(line, "i") for line in textwrap.wrap(leaf.title, self._width))]
+        for one in leaf.variants[:-1]:
+            if not one.values:
+                cells += [_Cell(line, "i") for line in textwrap.wrap(f"with {leaf.title_of(one)}", self._width)]
+                limits = self._schedule.said_together(one.limits)
+                cells += map(_Cell, self._wrapped(f"  if {limits}", "     "))
+        return self._box(f"{self._prefix}_leaf{number}", "penwidth=1.6", cells)
+
+    def _box(self, name: str, look: str, cells: Sequence[_Cell]) -> Box:
+        return Box(name, look, [cell.row for cell in cells], max(len(cell.text) for cell in cells))
+
+    def _wrapped(self, condition: str, indent: str = "") -> list[str]:
+        """Break a condition before operators."""
+        lines = textwrap.wrap(
+            re.sub(r" (<=|>=|<|>|\+|-) ", " \\1\u00a0", condition),
+            self._width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
-        self._edges.append(f'{source} -> {target} [label=" {label} ", {look}];')
-
-    def _leaf(self, leaf: LeafDocument) -> str:
-        rows = [_row(f"<b>leaf {leaf.id}</b>")]
-        rows += [_row(f"<i>{escape(line)}</i>") for line in textwrap.wrap(leaf.title, WIDTH)]
-        rows += [row for one in leaf.variants[:-1] if not one.values for row in self._variant(leaf, one)]
-        return f'{self._prefix}_leaf{leaf.id} [shape=box, penwidth=1.6, margin="0.06,0.04", label={_table(rows)}];'
-
-    def _variant(self, leaf: LeafDocument, variant: VariantDocument) -> list[str]:
-        """Say what goes before the leaf's own variant, and where."""
-        title = textwrap.wrap(f"with {leaf.title_of(variant)}", WIDTH)
-        return [_row(f"<i>{escape(line)}</i>") for line in title] + [
-            _row(line) for line in _wrapped(f"  if {self._schedule.said_together(variant.limits)}")
-        ]
+        return [line.replace("\u00a0", " ") for line in lines]
 
     def _fresh(self, kind: str) -> str:
         self._count += 1
         return f"{self._prefix}_{kind}{self._count}"
+
+
+def _edge(word: str, applied: Sequence[str] = ()) -> Edge:
+    lines = [word] if word else []
+    return Edge(
+        [*lines, *(f"+ {strategy}" for strategy in applied)], _REFUSED if word.startswith("refuse") else _ACCEPTED
+    )
 
 
 def _leaves(tree: Tree) -> set[int]:
@@ -333,25 +347,15 @@ def _ranges(leaves: Sequence[int], none: bool) -> str:
     return f"{'leaf' if len(leaves) == 1 else 'leaves'} {numbers}{' or no leaf' if none else ''}"
 
 
-def _wrapped(condition: str) -> list[str]:
-    """Break a condition before operators; continuation lines are indented.  The lines are escaped for labels."""
-    lines = textwrap.wrap(
-        condition.replace(" + ", " +\u00a0").replace(" - ", " -\u00a0").replace(" <= ", " <=\u00a0"),
-        WIDTH,
-        subsequent_indent="\u00a0\u00a0\u00a0",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return [escape(re.sub(r"(?<=\S)\u00a0", " ", line)) for line in lines]
+class _Cell(NamedTuple):
+    """A line of a box; ``mark`` is an element of HTML."""
 
+    text: str
+    mark: str = ""
+    align: str = "left"
 
-def _row(text: str, align: str = "left") -> str:
-    return f'<tr><td align="{align}">{text}</td></tr>'
-
-
-def _table(rows: Iterable[str]) -> str:
-    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="1">{"".join(rows)}</table>>'
-
-
-def _quoted(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')
+    @property
+    def row(self) -> str:
+        text = escape(self.text)
+        marked = f"<{self.mark}>{text}</{self.mark}>" if self.mark else text
+        return f'<tr><td align="{self.align}">{marked}</td></tr>'

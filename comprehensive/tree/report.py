@@ -130,7 +130,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     if not schedule.complete:
         lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
     lines += ["", "### When it applies", ""]
-    lines += [f"- `{schedule.said(constraint)}`" for constraint in schedule.start] or ["- always"]
+    lines += [f"- {schedule.said(constraint, '`')}" for constraint in schedule.start] or ["- always"]
     untold = [sentence for subject, sentence in tree.notes if subject == UNTOLD]
     lines += ["", " ".join(["Outside these conditions the serial code runs.", *untold])]
     lines += ["", "### Leaves, in order of preference", ""]
@@ -165,7 +165,8 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str,
 def _variant(
     schedule: ScheduleDocument, leaf: LeafDocument, variant: VariantDocument, compiled: Mapping[str, str]
 ) -> list[str]:
-    needs = f", where {_conditions(schedule, variant.limits)}" if variant.limits else ""
+    limits = schedule.said_together(variant.limits, "`")
+    needs = f", {schedule.needed(variant.limits, '`') if variant.values else f'where {limits}'}" if limits else ""
     title = leaf.title_of(variant) if variant is not leaf.own else "as the leaf says"
     lines = [f"- variant {variant.number}, `{variant.kernel}`: {title}{needs}"]
     lines += [f"  - strategies {_code(variant.strategies)}"] if variant.strategies else []
@@ -178,7 +179,7 @@ def _variant(
 
 
 def _conditions(schedule: ScheduleDocument, system: Iterable[Constraint]) -> str:
-    return " and ".join(f"`{schedule.said(constraint)}`" for constraint in system)
+    return " and ".join(schedule.said(constraint, "`") for constraint in system)
 
 
 def _regions(schedule: ScheduleDocument) -> list[str]:
@@ -197,7 +198,7 @@ def _regions(schedule: ScheduleDocument) -> list[str]:
     lines = ["### Where no leaf applies", "", "There the dispatcher runs the serial code.", ""]
     for region in found:
         conditions = _conditions(schedule, region.system) or "everywhere"
-        lines.append(f"- {conditions}: {region.reason}")
+        lines.append(f"- {conditions}: {schedule.defined(region.reason)}")
     return [*lines, ""]
 
 
@@ -208,11 +209,12 @@ def _tree(schedule: ScheduleDocument, tree: Tree, indent: str = "") -> list[str]
         case Inconsistent():
             return [f"{indent}no leaf (inconsistent)"]
         case NoLeaf(reason=reason):
-            return [f"{indent}no leaf ({reason})"]
+            return [f"{indent}no leaf ({schedule.defined(reason)})"]
         case Node():
             strategy = f" by {tree.strategy}" if tree.strategy is not None else ""
+            counter = "" if schedule.words(tree.condition) else f"{tree.counter}: "
             return [
-                f"{indent}{tree.counter}: {schedule.said(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
+                f"{indent}{counter}{schedule.said(tree.condition)}{' (sampled)' if tree.value.sampled else ''}",
                 *_tree(schedule, tree.accept, indent + "    "),
                 f"{indent}else{strategy}",
                 *_tree(schedule, tree.refuse, indent + "    "),

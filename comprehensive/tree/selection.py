@@ -19,16 +19,25 @@ from metafork.comprehensive.tree.schedule_tree import LeafReference, Node, NoLea
 
 
 class Violation(Struct, frozen=True):
-    """A condition that does not hold at a point, with the numbers of its two sides."""
+    """A condition that does not hold at a point, with the numbers of its two sides; as text it is what people read."""
 
     condition: str
     left: Number
     relation: str
     right: Number
+    words: str = ""
 
     def __str__(self) -> str:
+        return self._with(self.words) if self.words else self.exact
+
+    @property
+    def exact(self) -> str:
+        """The same by the condition itself."""
+        return self._with(f"{self.condition} does not hold")
+
+    def _with(self, failed: str) -> str:
         opposite = {"<=": ">", "<": ">=", "==": "!="}[self.relation]
-        return f"{self.condition} does not hold: {self.left} {opposite} {self.right}"
+        return f"{failed}: {self.left} {opposite} {self.right}"
 
 
 class Selection(Struct, frozen=True):
@@ -87,7 +96,7 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         tree = tree.accept if tree.condition.holds(point) else tree.refuse
     chosen = tree.leaf if isinstance(tree, LeafReference) else 0
     violated = {leaf.id: _closest(schedule, leaf, point) for leaf in schedule.leaves if leaf.id != chosen}
-    region = tree.reason if isinstance(tree, NoLeaf) else ""
+    region = schedule.defined(tree.reason) if isinstance(tree, NoLeaf) else ""
     if not chosen:
         return Selection(chosen, (), region, violated, derived=derived)
     passed_over = []
@@ -203,9 +212,10 @@ def _violations(
 def _violation(schedule: ScheduleDocument, constraint: Constraint, point: Mapping[str, Number]) -> Violation | None:
     if constraint.holds(point):
         return None
-    constraint = schedule.plain(constraint)
-    left, right = constraint.left.evaluate(point), constraint.right.evaluate(point)
-    return Violation(schedule.text(constraint), _plain(left), constraint.relation, _plain(right))
+    plain = schedule.plain(constraint)
+    left, right = plain.left.evaluate(point), plain.right.evaluate(point)
+    exact, words = schedule.text(plain), schedule.failed(constraint)
+    return Violation(exact, _plain(left), plain.relation, _plain(right), words)
 
 
 def _plain(number: Fraction) -> Number:

@@ -10,19 +10,18 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import NVIDIA, Analyses, Hardware
 from metafork.comprehensive.emit import jit_text
-from metafork.comprehensive.emit.identifiers import c_string
 from metafork.comprehensive.emit.leaf_code import LeafCode, leaf_code
 from metafork.comprehensive.emit.targets.target import (
     Attempt,
     Package,
     Target,
+    addresses,
     checked_arguments,
     embedded,
     launching_a_function,
     loading,
 )
 from metafork.comprehensive.tree.schedule_tree import Variant
-from metafork.ir.kernel import Kernel
 from metafork.printing.cuda import kernel_text
 
 _OPENING = """\
@@ -142,7 +141,6 @@ class Cuda(Struct, frozen=True):
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the CUDA runtime, and that of the CPU build."""
-        kernel = attempt.code.kernel
         if attempt.code.statics:
             loaded = ", ".join(f"metafork_own->kernels[{number}].kernel" for number in (0, 1))
             return [
@@ -154,22 +152,11 @@ class Cuda(Struct, frozen=True):
                 *chain(*launching_a_function(attempt)),
                 "#endif",
             ]
-        checked, launched = launching_a_function(attempt)
-        return [
-            "#if defined(METAFORK_CPU)",
-            "    const void *const *const metafork_functions = NULL;",
-            "#else",
-            *(functions(kernel) if attempt.code.ptx is None else loading(attempt.code)),
-            "#endif",
-            *checked,
-            "#if defined(METAFORK_CPU)",
-            f"    return metafork_launch_blocks({c_string(kernel.name)}, metafork_s, [&] {{",
-            f"        (metafork_s->large ? {large_name(kernel)} : {kernel.name})({', '.join(attempt.typed)});",
-            "    });",
-            "#else",
-            *launched,
-            "#endif",
-        ]
+        ours = launching_ours(attempt)
+        if attempt.code.ptx is None:
+            return ours
+        from_ptx = [*loading(attempt.code), *chain(*launching_a_function(attempt))]
+        return ["#if defined(METAFORK_CPU)", *ours, "#else", *from_ptx, "#endif"]
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by nvcc, and by the C++ compiler with ``METAFORK_CPU``."""
@@ -181,15 +168,15 @@ class Cuda(Struct, frozen=True):
         return Package("C CXX", library.replace("@NAME@", stem), _DEPENDENCIES, _REMARK)
 
 
-def functions(kernel: Kernel) -> list[str]:
-    """Return the statements of an attempt that name both functions of a kernel's text."""
-    names = ", ".join(f"(const void *){name}" for name in (kernel.name, large_name(kernel)))
-    return [f"    const void *const metafork_functions[] = {{{names}}};"]
-
-
-def large_name(kernel: Kernel) -> str:
-    """Return the name of the kernel that any grid and any array may have (``METAFORK_KERNEL``)."""
-    return f"{kernel.name}_large"
+def launching_ours(attempt: Attempt) -> list[str]:
+    """Return the statements that check and launch a kernel that the file's compiler makes (``METAFORK_KERNEL``)."""
+    name = attempt.code.kernel.name
+    return [
+        f"    METAFORK_CHECK_KERNEL({name});",
+        *attempt.trace,
+        f"    void *metafork_p[] = {{{addresses(attempt)}}};",
+        f"    return METAFORK_LAUNCH_KERNEL({name});",
+    ]
 
 
 TARGET = Cuda()

@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from itertools import chain
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses, Hardware, NotCountedError
 from metafork.comprehensive.emit.leaf_code import LeafCode, kernel_of
-from metafork.comprehensive.emit.targets.cuda import functions
+from metafork.comprehensive.emit.targets.cuda import launching_ours
 from metafork.comprehensive.emit.targets.target import (
     Attempt,
     NoCodeError,
@@ -23,7 +22,6 @@ from metafork.comprehensive.emit.targets.target import (
     Target,
     TargetOptionError,
     for_machine,
-    launching_a_function,
 )
 from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.ir.ir_strategies import IrStrategy
@@ -114,7 +112,7 @@ class Hip(Struct, frozen=True):
 
     def launching(self, attempt: Attempt) -> list[str]:
         """Return the launch by the runtime."""
-        return [*functions(attempt.code.kernel), *chain(*launching_a_function(attempt))]
+        return launching_ours(attempt)
 
     def package(self, stem: str, *, allow_fma: bool) -> Package:
         """Return the build by HIP's compiler.  Raises ``TargetOptionError`` where contraction is asked for."""

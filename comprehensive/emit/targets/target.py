@@ -33,13 +33,12 @@ class Attempt(Struct, frozen=True):
     """A generated function that takes ``metafork_go``, ``metafork_s``, ``metafork_stream`` and more.
 
     It has filled ``*metafork_s`` and returned where that failed; ``arguments`` are the places that hold the kernel's
-    arguments, in order, integers in the lower bytes of 64 bits, ``typed`` the same in their own types, and ``trace``
-    the lines that trace a launch.  ``values`` are those of the code's static parameters.
+    arguments, in order, integers in the lower bytes of 64 bits, and ``trace`` the lines that trace a launch.
+    ``values`` are those of the code's static parameters.
     """
 
     code: LeafCode
     arguments: tuple[str, ...]
-    typed: tuple[str, ...]
     trace: tuple[str, ...]
     values: tuple[str, ...] = ()
 
@@ -214,13 +213,17 @@ def loading(code: LeafCode) -> list[str]:
 
 def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
     """Return the statements that check and trace, and those that launch one of ``metafork_functions``."""
-    pointers = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
     launch = "metafork_launch_kernel(metafork_functions[metafork_s->large], metafork_s, metafork_stream, metafork_p)"
     return [
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *attempt.trace,
-    ], [f"    void *metafork_p[] = {{{pointers}}};", f"    return metafork_range_ends({launch});"]
+    ], [f"    void *metafork_p[] = {{{addresses(attempt)}}};", f"    return metafork_range_ends({launch});"]
+
+
+def addresses(attempt: Attempt) -> str:
+    """Return pointers to the arguments of a kernel, as a launch takes them."""
+    return ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
 
 
 def embedded(code: LeafCode) -> str:

@@ -6,9 +6,18 @@ const LARGEST_POWER = 20;
 const MOST_HITS = 12;
 
 const code = (text) => make("code", {}, text);
+const worded = ({ text, exact = "", words }) => make(words ? "span" : "code", { title: exact }, text);
 const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
 const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
-const words = (text) => Colours.parts(text).map(([kind, part]) => (kind ? make("span", { className: kind }, part) : part));
+
+/** A text in its colours; `spans` is what comprehensive/tree/colours.py makes. */
+const words = (text, spans) => {
+  let end = 0;
+  return [...spans.matchAll(/([a-z_])(\d*)/g)].map(([, kind, length]) => {
+    const part = text.slice(end, (end += Number(length || 1)));
+    return kind === "_" ? part : make("span", { className: DATA.kinds[kind] }, part);
+  });
+};
 
 /** The exact number of a symbol as a text; a parameter (`stepped`) has a slider along powers of two as well. */
 class Field {
@@ -166,9 +175,10 @@ class ScheduleView {
     if (!tree.condition) return this.drawnEnd(tree);
     const { condition, counter } = tree;
     const numbers = make("span", { className: "numbers" });
-    const summary = make("summary", {}, make("span", { className: "counter" }, counter), " ", code(condition.text), " ", numbers);
+    const asked = condition.words ? [] : [make("span", { className: "counter" }, counter), " "];
+    const summary = make("summary", {}, ...asked, worded(condition), " ", numbers);
     const element = make("details", { className: "node", open: true }, summary);
-    const mark = { element, tree, numbers, own: `${counter} ${condition.text}`.toLowerCase() };
+    const mark = { element, tree, numbers, own: `${counter} ${condition.text} ${condition.exact || ""}`.toLowerCase() };
     this.marks.push(mark);
     for (const side of ["accept", "refuse"]) {
       const applied = tree[side].applied.join(", ");
@@ -182,7 +192,7 @@ class ScheduleView {
 
   drawnEnd(tree) {
     if (!tree.leaf) {
-      const element = make("div", { className: "none", title: tree.none }, `no leaf: ${tree.brief}`);
+      const element = make("div", { className: "none", title: tree.none }, `the serial code runs${tree.beside && `: ${tree.beside}`}`);
       this.marks.push({ element, tree, own: `no leaf: ${tree.none}`.toLowerCase() });
       return element;
     }
@@ -284,7 +294,7 @@ class ScheduleView {
         return make("tr", {}, make("th", { scope: "row" }, counter.name), make("td", {}, code(value)));
       });
       const parts = [make("summary", {}, `variant ${one.number}: ${one.title} `, code(one.kernel))];
-      if (one.limits.length) parts.push(make("h4", {}, "Runs if"), list(one.limits.map((limit) => code(limit.text))));
+      if (one.limits.length) parts.push(make("h4", {}, "Runs if"), list(one.limits.map(worded)));
       parts.push(make("table", {}, make("tbody", {}, ...rows)));
       if (one.sources) parts.push(this.sourcesOf(one));
       return make("details", { className: runs ? "variant taken" : "variant", open: runs || leaf.variants.length === 1 }, ...parts);
@@ -295,10 +305,10 @@ class ScheduleView {
   sourcesOf(variant) {
     const panes = make("div", { className: "sources" });
     const element = folded("program and kernel", panes);
-    const pane = (title, text) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0, ariaLabel: title }, ...words(text)));
+    const pane = (title, side) => make("div", {}, make("h4", {}, title), make("pre", { tabIndex: 0, ariaLabel: title }, ...words(variant.sources[side], variant.spans[side])));
     element.addEventListener("toggle", () => {
       this.opened[element.open ? "add" : "delete"](variant.kernel);
-      if (element.open && !panes.children.length) panes.append(pane("MetaFork", variant.sources[0]), pane("Kernel", variant.sources[1]));
+      if (element.open && !panes.children.length) panes.append(pane("MetaFork", 0), pane("Kernel", 1));
     });
     element.open = this.opened.has(variant.kernel);
     return element;
@@ -338,8 +348,13 @@ class ScheduleView {
       remember();
     });
     const heading = make("h3", {}, `leaf ${leaf.id}: ${leaf.title} `, ...(selection.leaf === id ? [] : [example]));
-    const cases = leaf.systems.map((system) => code(system.map((one) => one.text).join(" and ") || "always"));
+    const cases = leaf.systems.map((system) => {
+      const all = system.flatMap((one) => [" and ", worded(one)]).slice(1);
+      return make("span", {}, ...(all.length ? all : ["always"]));
+    });
+    const exact = leaf.systems.map((system) => code(system.map((one) => one.exact || one.text).join(" and ")));
     const parts = [heading, make("h4", {}, cases.length > 1 ? "Chosen in any of these cases" : "Chosen when"), list(cases)];
+    if (leaf.systems.some((system) => system.some((one) => one.exact))) parts.push(folded("exactly, as in the tree's JSON", list(exact)));
     const violated = selection.violated && selection.violated[id];
     if (violated) parts.push(make("h4", {}, "Not chosen now"), list(violated.map(code)));
     parts.push(make("h4", {}, "Variants: the first runs whose limits hold"), ...this.variantsOf(leaf));

@@ -60,12 +60,11 @@ const Walk = (() => {
   };
 
   const OPPOSITE = { "<=": ">", "<": ">=", "==": "!=" };
-  const failure = (condition, left, relation, right) =>
-    `${condition} does not hold: ${text(left)} ${OPPOSITE[relation]} ${text(right)}`;
+  const failure = (failed, left, relation, right) => `${failed}: ${text(left)} ${OPPOSITE[relation]} ${text(right)}`;
   const violations = (system, point) =>
     system.filter((one) => !holds(one, point)).map((one) => {
       const [left, right] = sides(one, point);
-      return failure(one.text, left, one.relation, right);
+      return failure(one.failed || `${one.text} does not hold`, left, one.relation, right);
     });
 
   /** The symbols that the user gives. */
@@ -101,7 +100,7 @@ const Walk = (() => {
       found.derived[symbol.name] = text(value);
     }
     const negative = listed(schedule).filter((name) => less(point.get(name), ZERO));
-    found.outside = negative.map((name) => failure(`0 <= ${name}`, ZERO, "<=", point.get(name)));
+    found.outside = negative.map((name) => failure(`0 <= ${name} does not hold`, ZERO, "<=", point.get(name)));
     found.outside.push(...violations(schedule.start, point));
     if (found.outside.length) return found;
     found.end = schedule.root;

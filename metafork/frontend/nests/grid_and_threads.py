@@ -347,9 +347,9 @@ class _Rewriting:
         """Report a loop that cannot be cut into blocks."""
         if any(isinstance(one, syntax.Unsupported) and not one.what for one in (loop.init, loop.condition, loop.step)):
             return RefusedError("reported where it was parsed")
+        if (refused := self._refuse_pointer(loop)) is not None:
+            return refused
         if head is None or not any(one.op for one in head.bounds):
-            if (refused := self._refuse_pointer(loop)) is not None:
-                return refused
             message = "this head does not say how many iterations there are"
             way_out = "write `meta_for (int v = first; v < last; v++)`, with any step."
             return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
@@ -368,23 +368,24 @@ class _Rewriting:
 
     def _refuse_pointer(self, loop: syntax.ForStatement) -> RefusedError | None:
         """Refuse a loop whose variable is a pointer that walks through an array."""
-        if not isinstance(loop.init, syntax.Declaration) or not loop.init.declarators[0].type.pointers:
+        # As written: a pointer that walks may stand as its index by now.
+        declared = re.match(
+            r"[^=;]*\*\s*(\w+)\s*(?:=\s*(\w+))?", self._reporter.written(loop.init.span) if loop.init else ""
+        )
+        if declared is None or loop.init is None:
             return None
-        declarator = loop.init.declarators[0]
-        start, limit = declarator.value, loop.condition
-        array = start.name if isinstance(start, syntax.Name) else "x"
-        count = "n"
-        if isinstance(limit, syntax.Infix):
-            found = re.fullmatch(rf"{array}\s*\+\s*(\w+)", self._reporter.written(limit.right.span))
+        pointer, array, count = declared[1], declared[2] or "x", "n"
+        if isinstance(loop.condition, syntax.Infix):
+            found = re.fullmatch(rf"{array}\s*\+\s*(\w+)", self._reporter.written(loop.condition.right.span))
             count = count if found is None else found[1]
         index = next(name for name in ("i", "j", "k", "index") if name not in self._inside)
         return self._reporter.refuse(
             "MF0103",
             loop.init.span,
-            f"the variable of a `meta_for` is an integer, and `{declarator.name}` is a pointer",
+            f"the variable of a `meta_for` is an integer, and `{pointer}` is a pointer",
             reason="iterations become block and thread indices.",
             way_out=f"count elements: `meta_for (int {index} = 0; {index} < {count}; {index}++)`, where `{count}` is "
-            f"their number. Write `{array}[{index}]` in place of `*{declarator.name}`.",
+            f"their number. Write `{array}[{index}]` in place of `*{pointer}`.",
         )
 
     def _fresh(self, text: str) -> str:

@@ -116,8 +116,8 @@ def test_a_block_shape_that_the_leaf_has_not_gets_a_symbol():
 
 def test_report_and_json_have_them(placed, free):
     report = placed.to_report()
-    assert "for s = 4, B = 4, where `R >= 35` and `RB >= 1120`\n" in report
-    assert "for s = 4, where `R >= 61` and `1952*ceil(B/32) <= RB`\n" in free.to_report()
+    assert "for s = 4, B = 4, needs 35 registers per thread and 1120 registers per block\n" in report
+    assert "for s = 4, needs 61 registers per thread and 1952*ceil(B/32) registers per block\n" in free.to_report()
     for result in (placed, free):
         document = json.loads(result.to_json())
         jsonschema.validate(document, json.loads(SCHEMA.read_text()))
@@ -220,11 +220,12 @@ def test_select_says_which_limit_an_instance_misses(placed, tmp_path):
         return done.output
 
     assert "  variant 3, input_k0_leaf1_v3: for s = 4, B = 4\n" in said("R=35")
-    missed = "35 <= R does not hold: 35 > 34"
+    missed = "fewer than 35 registers per thread (R): 35 > 34"
+    exact = "35 <= R does not hold: 35 > 34"
     assert "  variant 5, input_k0_leaf1\n" in said("R=34")
     assert f"  not variant 3 (for s = 4, B = 4): {missed}\n" in said("R=34")
     (found,) = json.loads(said("R=34", "--json"))["schedules"]
-    assert (found["variant"], found["passed_over"]) == (5, {"input_k0_leaf1_v3": [missed]})
+    assert (found["variant"], found["passed_over"]) == (5, {"input_k0_leaf1_v3": [exact]})
     (found,) = json.loads(said("R=35", "--json"))["schedules"]
     assert (found["variant"], found["passed_over"]) == (3, {})
 

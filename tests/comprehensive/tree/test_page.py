@@ -13,6 +13,7 @@ import pytest
 import metafork
 from metafork.comprehensive.options import machine_values
 from metafork.comprehensive.tree import page
+from metafork.comprehensive.tree.colours import KINDS, spans
 from metafork.comprehensive.tree.document import TreeDocument
 from metafork.comprehensive.tree.selection import MissingValueError, machine_point, select, without_unasked
 from tests.comprehensive.tree.pages import (
@@ -263,34 +264,53 @@ def test_an_address_holds_the_state():
     assert messages == list(wrong.values())
 
 
-COLOURS = """
-const asked = JSON.parse(require("fs").readFileSync(0, "utf8"));
-console.log(JSON.stringify(asked.map(Colours.parts)));
-"""
+KINDS_OF_WORDS = [
+    (
+        '#pragma x\nmeta_for (int i = 0; i < n2; i++) /* for\nall */ x[i] = f("a // \\"b", 1.5e-3f, 0L); // 1\n',
+        [
+            ("directive", "#pragma x\n"),
+            ("keyword", "meta_for"),
+            ("type", "int"),
+            ("number", "0"),
+            ("comment", "/* for\nall */"),
+            ("text", '"a // \\"b"'),
+            ("number", "1.5e-3f"),
+            ("number", "0L"),
+            ("comment", "// 1\n"),
+        ],
+    ),
+    (
+        "/* \U0001f600 \u00e4 */ __global__ void k(float4 x)",
+        [
+            ("comment", "/* \U0001f600 \u00e4 */"),
+            ("keyword", "__global__"),
+            ("type", "void"),
+            ("type", "float4"),
+        ],
+    ),
+    (
+        "meta_schedule cache(x) { METAFORK_MUL(threadIdx.x, 2) }",
+        [
+            *(("keyword", word) for word in ("meta_schedule", "cache")),
+            *(("builtin", word) for word in ("METAFORK_MUL", "threadIdx")),
+            ("number", "2"),
+        ],
+    ),
+    ("no C at all: $ ` @ \\ 'x", []),
+    ("", []),
+]
 
 
-def test_words_have_colours():
-    text = '#pragma x\nmeta_for (int i = 0; i < n2; i++) /* for\nall */ x[i] = f("a // \\"b", 1.5e-3f, 0LL); // 1'
-    page_text = page_of(metafork.optimize(EXAMPLES / "matmul.mf", **QUICK))
-    sources = [
-        one
-        for leaf in schedules_of(page_text)[0]["leaves"]
-        for variant in leaf["variants"]
-        for one in variant["sources"]
-    ]
-    (parts, *others) = run_node(part(page_text, "colours") + COLOURS, [text, *sources])
-    assert ["".join(part for _, part in one) for one in (parts, *others)] == [text, *sources]
-    assert [(kind, part) for kind, part in parts if kind] == [
-        ("directive", "#pragma x"),
-        ("keyword", "meta_for"),
-        ("type", "int"),
-        ("number", "0"),
-        ("comment", "/* for\nall */"),
-        ("text", '"a // \\"b"'),
-        ("number", "1.5e-3f"),
-        ("number", "0LL"),
-        ("comment", "// 1"),
-    ]
+@pytest.mark.parametrize(("text", "expected"), KINDS_OF_WORDS)
+def test_words_have_colours(text, expected):
+    rest, found = text.encode("utf-16-le"), []
+    for letter, length in re.findall(r"([a-z_])(\d*)", spans(text)):
+        at = 2 * int(length or 1)
+        found.append((letter, rest[:at].decode("utf-16-le")))
+        rest = rest[at:]
+    assert "".join(word for _, word in found) == text
+    found = [(KINDS[letter], word) for letter, word in found if letter != "_"]
+    assert found == expected
 
 
 COMPILED = {"counters": ["registers_per_thread"], "strategies": [], "static": {"s": (2, 4), "B": (128,)}}
@@ -347,7 +367,7 @@ def test_texts_of_the_input_are_texts():
     elements = Elements()
     elements.feed(text)
     names = [tag for tag, _ in elements.tags]
-    assert names == ["html", "head", *["meta"] * 3, "title", "style", "body", "noscript", *["script"] * 6]
+    assert names == ["html", "head", *["meta"] * 3, "title", "style", "body", "noscript", *["script"] * 5]
     data = json.loads(part(text, "data"))
     (schedule,) = data["schedules"]
     kernel = schedule["leaves"][0]["variants"][-1]["sources"][1]

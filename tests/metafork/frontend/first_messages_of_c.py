@@ -152,6 +152,13 @@ CASES = {
         "`p` is read as an array of `float`",
         None,
     ),
+    "a pointer as the loop's variable": (
+        "void scale(int n, int B, float *x)\n{\n  float *end = x + n;\n  meta_schedule meta_block(B) {\n"
+        "    meta_for («float *p = x;» p < end; p++)\n      *p = 2 * *p;\n  }\n}\n",
+        "MF0103",
+        "the variable of a `meta_for` is an integer, and `p` is a pointer",
+        {"meta_for (float *p = x; p < end; p++)": "meta_for (int i = 0; i < n; i++)", "*p": "x[i]"},
+    ),
     "bytes as numbers": (
         typed("char *p, float *y", "float «*q = (float *)p»; y[i] = q[i];"),
         "MF0201",

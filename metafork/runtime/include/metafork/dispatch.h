@@ -210,6 +210,19 @@ METAFORK_RUNTIME void metafork_trace_launch(const char *schedule, int leaf, cons
 METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void *inputs, metafork_shape *shape, void *const *arrays,
     int64_t *arguments);
 
+/* What functions take that check one kernel or launch it, and hand on to each other. */
+#define METAFORK_CALL                                                                                                  \
+    const void *metafork_inputs, bool metafork_go, metafork_shape *metafork_s, void *metafork_stream, void *const *metafork_d
+#define METAFORK_GIVEN metafork_inputs, metafork_go, metafork_s, metafork_stream, metafork_d
+
+/* In such a function: fill metafork_a and *metafork_s for the kernel of a table, or return; say what is about to be launched. */
+#define METAFORK_PREPARE(kernel)                                                                                       \
+    const int metafork_unfit = metafork_prepare(&kernel, metafork_inputs, metafork_s, metafork_d, metafork_a);         \
+    (void)metafork_stream;                                                                                             \
+    if (metafork_unfit != METAFORK_OK) return metafork_unfit
+#define METAFORK_TRACE(schedule, leaf, count)                                                                          \
+    metafork_trace_launch(#schedule, leaf, metafork_s, schedule##_names, (const int64_t *)metafork_inputs, count)
+
 enum { METAFORK_ENDLESS = -1 }; /* the size of an array of which the program does not know it */
 
 /* Run one schedule.  `bytes` are the sizes of the arrays, or METAFORK_ENDLESS; of these the host may have found out what is touched,

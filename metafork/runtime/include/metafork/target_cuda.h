@@ -8,6 +8,9 @@
 #endif
 #include "metafork/device.h"
 
+#if defined(METAFORK_CPU)
+#include <utility>
+#endif
 #if !defined(METAFORK_CPU) && !defined(METAFORK_HIP)
 #include <cuda_runtime.h>
 #endif
@@ -89,6 +92,25 @@ template <class Thread> static int metafork_launch_blocks(const char *kernel, co
     const dim3 block = {(unsigned)shape->block[0], (unsigned)shape->block[1], (unsigned)shape->block[2]};
     return metafork_cpu::launch(kernel, grid, block, shape->shared_bytes, thread) ? METAFORK_OK : METAFORK_ENOMEM;
 }
+
+/* One thread of a kernel, with pointers to its arguments, as cudaLaunchKernel takes them. */
+template <auto Kernel> struct metafork_thread;
+template <class... Types, void (*Kernel)(Types...)> struct metafork_thread<Kernel> {
+    template <size_t... Places> static void pass(void **arguments, std::index_sequence<Places...>) {
+        (void)arguments;
+        Kernel(*static_cast<Types *>(arguments[Places])...);
+    }
+    static void run(void **arguments) { pass(arguments, std::index_sequence_for<Types...>()); }
+};
+
+/* Check a kernel of METAFORK_KERNEL, and return where that fails or is all; launch what was checked. */
+#define METAFORK_CHECK_KERNEL(name)                                                                                    \
+    const int metafork_error = metafork_check_shape(metafork_s, NULL);                                                 \
+    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error
+#define METAFORK_LAUNCH_KERNEL(name)                                                                                   \
+    metafork_launch_blocks(#name, metafork_s, [&] {                                                                    \
+        (metafork_s->large ? metafork_thread<name##_large>::run : metafork_thread<name>::run)(metafork_p);             \
+    })
 
 #else
 
@@ -399,6 +421,14 @@ static inline int metafork_launch_kernel(const void *function, const metafork_sh
     }
     return error == cudaSuccess ? metafork_launch_begin(function, shape, stream, arguments) : metafork_taken(error);
 }
+
+/* Check a kernel of METAFORK_KERNEL, and return where that fails or is all; launch what was checked. */
+#define METAFORK_CHECK_KERNEL(name)                                                                                    \
+    const void *const metafork_functions[] = {(const void *)name, (const void *)name##_large};                         \
+    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);                                   \
+    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error
+#define METAFORK_LAUNCH_KERNEL(name)                                                                                   \
+    metafork_range_ends(metafork_launch_kernel(metafork_functions[metafork_s->large], metafork_s, metafork_stream, metafork_p))
 
 #endif
 #endif

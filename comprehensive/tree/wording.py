@@ -1,0 +1,115 @@
+"""Limits in words: what a condition of a tree bounds, for the counters whose limits people know by name.
+
+=====================================  ===========================================================
+``29 <= R``                            at least 29 registers per thread (R)
+``2656*warps <= 65536``                at most 24 warps of 83 registers per thread (B <= 768)
+``928*warps <= RB``                    29 registers per thread fit (928*ceil(B/32) <= RB)
+``B <= T``                             at most T threads per block (B)
+``32 <= ub1*ceil1`` of a variant       at least one full warp (ub1*ceil(B0/4) >= 32)
+=====================================  ===========================================================
+
+The words follow from the counter and its value alone, and say what the condition says: no more and no less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
+from metafork.comprehensive.tree.schedule_tree import CounterInfo, Node
+from metafork.evaluators.counter import CounterValue
+
+if TYPE_CHECKING:
+    from metafork.comprehensive.tree.document import ScheduleDocument
+
+UNITS = {
+    "registers_per_thread": "registers per thread",
+    "registers_per_block": "registers per block",
+    "threads_per_block": "threads per block",
+}
+"""Of limits of machines, by their fields."""
+
+WARPS = (32, 64)
+"""Threads of a warp, of NVIDIA's GPUs and of AMD's."""
+
+
+class Words(Struct, frozen=True):
+    """What is said of a condition, and what stands in parentheses behind it: the condition itself where that is empty.
+
+    ``needed`` is said of what needs the condition to hold, where that is shorter.
+    """
+
+    said: str
+    beside: str = ""
+    needed: str = ""
+
+
+def limits_in_words(schedule: ScheduleDocument) -> dict[Constraint, Words]:
+    """Return the words for conditions of a tree and of its variants that counters made, and for their opposites."""
+    counters = {one.name: one for one in schedule.counters if schedule.fields.get(one.limit) in UNITS}
+    found: dict[Constraint, Words] = {}
+    for name, value, condition in _conditions(schedule):
+        if name in counters and value.denominator == ONE:
+            for one, words in _in_words(schedule, counters[name], value.numerator, condition):
+                found.setdefault(one, words)
+    return found
+
+
+def _conditions(schedule: ScheduleDocument) -> Iterator[tuple[str, CounterValue, Constraint]]:
+    """Yield counter, value and condition of the nodes of the tree, then of the limits of variants."""
+    trees = [schedule.root]
+    while trees:
+        tree = trees.pop()
+        if isinstance(tree, Node):
+            yield tree.counter, tree.value, tree.condition
+            trees += [tree.refuse, tree.accept]
+    for leaf in schedule.leaves:
+        for variant in leaf.variants:
+            for name, value in variant.counters.items():
+                yield from ((name, value, one) for one in variant.limits if value.numerator in (one.left, one.right))
+
+
+def _in_words(
+    schedule: ScheduleDocument, counter: CounterInfo, value: Polynomial, condition: Constraint
+) -> Iterator[tuple[Constraint, Words]]:
+    field = schedule.fields[counter.limit]
+    unit, text = UNITS[field], value.text(schedule.order)
+    if field == "threads_per_block" and condition.right == value and condition.left.is_constant:
+        least = condition.left.text()
+        yield condition, Words("at least one full warp") if least == "32" else Words(f"at least {least} {unit}", text)
+        return
+    fixed = schedule.fixed.get(counter.limit)
+    limit = Polynomial.symbol(counter.limit) if fixed is None else Polynomial.constant(fixed)
+    if condition != at_most(value, limit):
+        return
+    per_thread, width = _in_warps(schedule, value)
+    if value.is_constant:
+        accepted = Words(f"at least {text} {unit}", counter.limit, f"{text} {unit}")
+        refused = Words(f"fewer than {text} {unit}", counter.limit)
+    elif per_thread and fixed is not None:
+        most = fixed // (width * per_thread)
+        warps = f"{most} warp{'' if most == 1 else 's'} of {per_thread} {UNITS['registers_per_thread']}"
+        accepted, refused = Words(f"at most {warps}"), Words(f"more than {warps}")
+    elif per_thread:
+        own = f"{per_thread} {UNITS['registers_per_thread']}"
+        accepted = Words(f"{own} fit", f"{text} <= {counter.limit}", f"{text} {unit}")
+        refused = Words(f"{own} do not fit", f"{text} > {counter.limit}")
+    else:
+        accepted, refused = (Words(f"{start} {limit} {unit}", text) for start in ("at most", "more than"))
+    yield condition, accepted
+    yield condition.negated(), refused
+
+
+def _in_warps(schedule: ScheduleDocument, value: Polynomial) -> tuple[int, int]:
+    """Return n and w if a value is ``n * w * ceil(threads / w)``, n registers per thread in whole warps, else 0."""
+    warps = next((one for one in schedule.derived if {one.name} == value.symbols and one.kind == "ceiling"), None)
+    if warps is None or value.degree != 1 or not warps.operands[1].is_constant:
+        return 0, 0
+    width = warps.operands[1].constant_value()
+    factor = value.divide_exactly(Polynomial.symbol(warps.name) * width)
+    if width not in WARPS or factor is None or not factor.is_constant or not factor.whole:
+        return 0, 0
+    return int(factor.constant_value()), int(width)
