@@ -2,8 +2,7 @@
 
     python bench/swizzle.py            print the figures
     python bench/swizzle.py --write    also write bench/results/swizzle.json and bench/results/swizzle.svg
-    python bench/swizzle.py --transposes 64    Swizzle Inventor's Table 3 for all m, n up to 64: which transpositions
-                    have a solution within 1 s of processor time, at which level, its shuffles and selects (JSON, SVG)
+    python bench/swizzle.py --transposes 64    Swizzle Inventor's Table 3 for all m, n up to 64 (bench/transposes.py)
 
 Each figure is one run of ``metafork swizzle FILE --all`` as a process of its own, start of Python included: wall time,
 processor time and the largest resident memory, from wait4.  The published times of the two papers' systems were
@@ -14,19 +13,17 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from itertools import product
 from pathlib import Path
+
+import transposes
 
 ROOT = Path(__file__).parents[1]
 SKETCHES = ROOT / "examples" / "swizzle"
 RESULTS = ROOT / "bench" / "results"
 LIMIT_SECONDS, LIMIT_MEGABYTES = 2.0, 300
-TABLE_SECONDS = 1
 
 
 # Name, sketch, constants, solutions, seconds of Swizzle Inventor and of Swizzleflow on two cores (None: not solved).
@@ -124,63 +121,6 @@ def plot(growth):
     return head + style + "\n".join(parts) + "</svg>\n"
 
 
-def transposition(m, n):
-    """Return the first level at which m registers of n lanes can be turned, and what its first solution costs."""
-    from metafork.ir.messages.source import Source
-    from metafork.swizzle.language.elaborate import load
-    from metafork.swizzle.output.ranking import priced
-    from metafork.swizzle.search.search import solutions
-
-    source, began = Source("crc.swz", (SKETCHES / "crc.swz").read_text()), time.process_time()
-    row = {"m": m, "n": n}
-    for level in (1, 2, 3, 4):
-        problem = load(source, {"s": m, "n": n, "level": level})
-        found = solutions(problem, limit=1)
-        if found:
-            cost = priced(problem, found[0], architecture="sm_70", objective="cost").cost
-            row |= {"level": level, "shuffles": cost.shuffles, "selects": cost.selects}
-            break
-    return {**row, "cpuSeconds": round(time.process_time() - began, 2)}
-
-
-def within_limit(size):
-    """Return what a process of its own finds; it ends with its processor time."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (TABLE_SECONDS, TABLE_SECONDS))
-        os.write(writer, json.dumps(transposition(*size)).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as file:
-        said = file.read()
-    os.waitpid(child, 0)
-    return json.loads(said) if said else {"m": size[0], "n": size[1]}
-
-
-def transpositions(most):
-    """Print and write Table 3, with a picture: a square for each m, n, darker where a wider level is needed."""
-    transposition(2, 2)  # its modules are loaded once
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = list(pool.map(within_limit, product(range(1, most + 1), repeat=2)))
-    solved = [row for row in rows if "level" in row]
-    for level in (1, 2, 3, 4):
-        print(f"level {level}: {sum(row['level'] == level for row in solved)} of {len(rows)} transpositions")
-    print("not solved in time:", ", ".join(f"{row['m']} x {row['n']}" for row in rows if "level" not in row) or "none")
-    colours = {1: "#cde", 2: "#8bd", 3: "#48b", 4: "#136", None: "#c33"}
-    squares = "".join(
-        f'<rect x="{12 * row["n"]}" y="{12 * row["m"]}" width="11" height="11" fill="{colours[row.get("level")]}">'
-        f"<title>{row}</title></rect>"
-        for row in rows
-    )
-    side = 12 * most + 24
-    (RESULTS / "transposes.svg").write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}">{squares}</svg>\n'
-    )
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    (RESULTS / "transposes.json").write_text(f'{{"format": "metafork-bench-transposes", "rows": [\n{lines}\n]}}\n')
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/swizzle.json and swizzle.svg")
@@ -188,7 +128,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.transposes:
         sys.path.insert(0, str(ROOT))
-        transpositions(arguments.transposes)
+        transposes.write(arguments.transposes)
         return
     rows, late = [], []
     for name, sketch, constants, solutions, inventor, swizzleflow in PUBLISHED:

@@ -1,0 +1,186 @@
+"""Swizzle Inventor's Table 3: which transpositions of m registers on n lanes have a solution, for all m, n up to a size.
+
+Each is searched in a process of its own, level by level, until one has a solution or the processor time is up.  A row
+of ``bench/results/transposes.json`` says which: ``level``, ``shuffles`` and ``selects`` of the first solution; or
+``provedNone``, when no level has one; or neither, when the time was up.  ``without`` has the levels that were searched
+through.  The picture ``transposes.svg`` has all of it.
+"""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from itertools import groupby, product
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SKETCH = ROOT / "examples" / "swizzle" / "crc.swz"
+RESULTS = ROOT / "bench" / "results"
+# What a broken run has found: the next one goes on from there.
+UNFINISHED = ROOT / "build" / "bench" / "transposes.jsonl"
+SECONDS = 0.5
+# Level 2 only adds conditions, and the sketch has none.
+LEVELS = (0, 1, 3, 4)
+
+
+def search(m: int, n: int, say: Callable[[dict], object]) -> None:
+    """Say of each level whether it has a solution, up to the first that has; a level that is too wide is refused."""
+    from metafork.ir.messages.diagnostics import DiagnosticsError
+    from metafork.ir.messages.source import Source
+    from metafork.swizzle.language.elaborate import load
+    from metafork.swizzle.output.ranking import priced
+    from metafork.swizzle.search.search import solutions
+
+    source = Source(SKETCH.name, SKETCH.read_text())
+    began = time.process_time()
+    for level in LEVELS:
+        try:
+            problem = load(source, {"s": m, "n": n, "level": level})
+        except DiagnosticsError:
+            say({"refused": level})
+            return
+        found = solutions(problem, limit=1)
+        seconds = round(time.process_time() - began, 3)
+        if found:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            cost = priced(problem, found[0], architecture="sm_70", objective="cost").cost
+            say({"level": level, "shuffles": cost.shuffles, "selects": cost.selects, "cpuSeconds": seconds})
+            return
+        say({"without": level, "cpuSeconds": seconds})
+
+
+def row(m: int, n: int) -> dict:
+    """Return what a process of its own says until its time is up."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        search(m, n, lambda said: os.write(writer, (json.dumps(said) + "\n").encode()))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        said = [json.loads(line) for line in file]
+    _, status = os.waitpid(child, 0)
+    if status not in (0, signal.SIGPROF):
+        raise RuntimeError(f"the search of {m} x {n} ended with status {status}")
+    result = {"m": m, "n": n, "without": [one["without"] for one in said if "without" in one]}
+    if said and "level" in said[-1]:
+        return {**result, **said[-1]}
+    if status == 0:
+        return {**result, **({"refused": said[-1]["refused"]} if "refused" in said[-1] else {"provedNone": True})}
+    return {**result, "cpuSeconds": SECONDS}
+
+
+def rows(most: int) -> Iterator[dict]:
+    """Yield the row of every size, small ones first, and keep each until all are there."""
+    UNFINISHED.parent.mkdir(parents=True, exist_ok=True)
+    known = {}
+    if UNFINISHED.exists():
+        for one in map(json.loads, UNFINISHED.read_text().splitlines()):
+            known[one["m"], one["n"]] = one
+    search(2, 2, lambda _: None)  # its modules are loaded once
+    with UNFINISHED.open("a") as file:
+        for m, n in sorted(product(range(1, most + 1), repeat=2), key=lambda size: (size[0] * size[1], size)):
+            if (m, n) not in known:
+                known[m, n] = row(m, n)
+                print(json.dumps(known[m, n]), file=file, flush=True)
+            yield known[m, n]
+
+
+def write(most: int) -> None:
+    """Print how many there are of each kind, and write the table and its picture."""
+    found = sorted(rows(most), key=lambda one: (one["m"], one["n"]))
+    for name, count in counts(found).items():
+        print(f"{name}: {count} of {len(found)}")
+    lines = ",\n".join(f"  {json.dumps(one)}" for one in found)
+    head = f'"format": "metafork-bench-transposes", "limitSeconds": {SECONDS}'
+    (RESULTS / "transposes.json").write_text(f'{{{head}, "rows": [\n{lines}\n]}}\n')
+    (RESULTS / "transposes.svg").write_text(picture(found, most))
+    UNFINISHED.unlink()
+
+
+def kind(one: dict) -> str:
+    """Return what became of a transposition, in words."""
+    if "level" in one:
+        return f"level {one['level']}"
+    if "refused" in one:
+        return f"refused at level {one['refused']}"
+    return "proved to have none" if "provedNone" in one else f"not solved within {SECONDS} s"
+
+
+def counts(found: list[dict]) -> dict[str, int]:
+    """Return how many there are of each kind."""
+    kinds = [kind(one) for one in found]
+    return {name: kinds.count(name) for name in sorted(set(kinds))}
+
+
+# Light to dark; a panel has one more limit than its first colour.
+SHADES = ["#dbe9f6", "#a9cfe5", "#5ba3cf", "#2070b4", "#08306b"]
+NOT_SOLVED, REFUSED, NONE = "#d9d9d9", "#f4b183", "#c00000"
+
+
+def shade(value: float | None, limits: list[float]) -> str:
+    """Return the colour of a value: that of the first limit it does not exceed."""
+    if value is None:
+        return NOT_SOLVED
+    return SHADES[next((number for number, limit in enumerate(limits) if value <= limit), len(limits))]
+
+
+def picture(found: list[dict], most: int) -> str:
+    """Draw four panels, a square for each m and n: the level, the time, the shuffles and the selects."""
+    panels: list[tuple[str, list[tuple[str, str]], Callable[[dict], str]]] = []
+    levels = {level: SHADES[number + 1] for number, level in enumerate(LEVELS)}
+    others = {"refused": REFUSED, "provedNone": NONE}
+
+    def level(one: dict) -> str:
+        return levels[one["level"]] if "level" in one else next((others[key] for key in others if key in one), NOT_SOLVED)
+
+    key = [(f"level {number}", colour) for number, colour in levels.items()]
+    key += [(f"not within {SECONDS} s", NOT_SOLVED), ("refused", REFUSED), ("proved to have none", NONE)]
+    panels.append(("Level of the first solution", key, level))
+    for title, name, limits, per in (
+        ("Seconds of the search", "cpuSeconds", [0.05, 0.1, 0.2, 0.3], lambda _: 1),
+        ("Shuffles per element", "shuffles", [0, 0.5, 1, 2], lambda one: one["m"]),
+        ("Selects per element", "selects", [2, 4, 8, 16], lambda one: one["m"]),
+    ):
+
+        def value(one: dict, name: str = name, limits: list[float] = limits, per: Callable = per) -> str:
+            return shade(one[name] / per(one) if "level" in one else None, limits)
+
+        names = [f"up to {limit:g}" for limit in limits] + ["more"]
+        panels.append((title, [*zip(names, SHADES, strict=True), ("no solution", NOT_SOLVED)], value))
+    side, gap = 6 * most, 60
+    parts = []
+    for number, (title, entries, colour) in enumerate(panels):
+        x, y = 40 + (side + gap) * (number % 2), 40 + (side + 2 * gap) * (number // 2)
+        parts.append(f'<g transform="translate({x},{y})"><text y="-22" font-weight="bold">{title}</text>')
+        parts += [f'<text x="{6 * one - 3}" y="-5" text-anchor="middle">{one}</text>' for one in ticks(most)]
+        parts += [f'<text x="-6" y="{6 * one + 1}" text-anchor="end">{one}</text>' for one in ticks(most)]
+        parts += squares(found, colour)
+        for place, (name, fill) in enumerate(entries):
+            left, top = 125 * (place % 3), side + 12 + 17 * (place // 3)
+            parts.append(f'<rect x="{left}" y="{top}" width="11" height="11" fill="{fill}"/>')
+            parts.append(f'<text x="{left + 16}" y="{top + 10}">{name}</text>')
+        parts.append("</g>")
+    width, height = 2 * side + gap + 80, 2 * (side + 2 * gap) + 20
+    style = "<style>text{font-family:sans-serif;font-size:12px}</style>"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{style}'
+    foot = f'<text x="40" y="{height - 8}">m registers downwards, n lanes to the right</text>'
+    return head + '<rect width="100%" height="100%" fill="#fff"/>' + "\n".join(parts) + foot + "</svg>\n"
+
+
+def ticks(most: int) -> list[int]:
+    """Return the sizes that are written at the axes."""
+    return [1, *range(8, most + 1, 8)]
+
+
+def squares(found: list[dict], colour: Callable[[dict], str]) -> Iterator[str]:
+    """Yield a path for each colour, with a stroke for each run of squares."""
+    runs: dict[str, list[str]] = {}
+    for m, line in groupby(found, key=lambda one: one["m"]):
+        for fill, run in groupby(line, key=colour):
+            some = list(run)
+            runs.setdefault(fill, []).append(f"M{6 * some[0]['n'] - 6} {6 * m - 3}h{6 * len(some)}")
+    for fill, strokes in runs.items():
+        yield f'<path d="{"".join(strokes)}" stroke="{fill}" stroke-width="6" shape-rendering="crispEdges"/>'
