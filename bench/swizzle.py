@@ -125,10 +125,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/swizzle.json and swizzle.svg")
     parser.add_argument("--transposes", type=int, metavar="MOST", help="write Table 3 for all m, n up to MOST instead")
+    parser.add_argument(
+        "--seconds", type=float, default=0.3, help="processor time for each of these (0.3 unless given)"
+    )
     arguments = parser.parse_args()
     if arguments.transposes:
         sys.path.insert(0, str(ROOT))
-        transposes.write(arguments.transposes)
+        transposes.write(arguments.transposes, arguments.seconds)
         return
     rows, late = [], []
     for name, sketch, constants, solutions, inventor, swizzleflow in PUBLISHED:

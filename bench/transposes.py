@@ -1,9 +1,11 @@
-"""Swizzle Inventor's Table 3: which transpositions of m registers on n lanes have a solution, for all m, n up to a size.
+"""Swizzle Inventor's Table 3: the transpositions of m registers on n lanes that have a solution, up to a size.
 
 Each is searched in a process of its own, level by level, until one has a solution or the processor time is up.  A row
-of ``bench/results/transposes.json`` says which: ``level``, ``shuffles`` and ``selects`` of the first solution; or
-``provedNone``, when no level has one; or neither, when the time was up.  ``without`` has the levels that were searched
-through.  The picture ``transposes.svg`` has all of it.
+of ``bench/results/transposes.json`` says which: ``level``, ``shuffles`` and ``selects`` of the first solution;
+``provedNone``, when no level has one; ``refused``, a level with too many options; or ``limitSeconds``, when the time
+was up.  ``without`` has the levels that were searched through.  The picture ``transposes.svg`` has all of it.
+
+What is known is not searched again, except with more time where that was up: delete the table to make it anew.
 """
 
 import json
@@ -11,15 +13,16 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, product
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SKETCH = ROOT / "examples" / "swizzle" / "crc.swz"
 RESULTS = ROOT / "bench" / "results"
-# What a broken run has found: the next one goes on from there.
-UNFINISHED = ROOT / "build" / "bench" / "transposes.jsonl"
-SECONDS = 0.5
+TABLE = RESULTS / "transposes.json"
+# A run that is broken off loses no more than so many rows.
+KEPT = 64
 # Level 2 only adds conditions, and the sketch has none.
 LEVELS = (0, 1, 3, 4)
 
@@ -50,12 +53,12 @@ def search(m: int, n: int, say: Callable[[dict], object]) -> None:
         say({"without": level, "cpuSeconds": seconds})
 
 
-def row(m: int, n: int) -> dict:
-    """Return what a process of its own says until its time is up."""
+def row(m: int, n: int, limit: float) -> dict:
+    """Return what a process of its own says until its processor time is up."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, limit)
         search(m, n, lambda said: os.write(writer, (json.dumps(said) + "\n").encode()))
         os._exit(0)
     os.close(writer)
@@ -69,35 +72,35 @@ def row(m: int, n: int) -> dict:
         return {**result, **said[-1]}
     if status == 0:
         return {**result, **({"refused": said[-1]["refused"]} if "refused" in said[-1] else {"provedNone": True})}
-    return {**result, "cpuSeconds": SECONDS}
+    return {**result, "limitSeconds": limit}
 
 
-def rows(most: int) -> Iterator[dict]:
-    """Yield the row of every size, small ones first, and keep each until all are there."""
-    UNFINISHED.parent.mkdir(parents=True, exist_ok=True)
-    known = {}
-    if UNFINISHED.exists():
-        for one in map(json.loads, UNFINISHED.read_text().splitlines()):
-            known[one["m"], one["n"]] = one
+def write(most: int, limit: float) -> None:
+    """Search for what is not known up to a size, print how many there are of each kind, and write table and picture."""
+    known = {(one["m"], one["n"]): one for one in json.loads(TABLE.read_text())["rows"]} if TABLE.exists() else {}
     search(2, 2, lambda _: None)  # its modules are loaded once
-    with UNFINISHED.open("a") as file:
-        for m, n in sorted(product(range(1, most + 1), repeat=2), key=lambda size: (size[0] * size[1], size)):
-            if (m, n) not in known:
-                known[m, n] = row(m, n)
-                print(json.dumps(known[m, n]), file=file, flush=True)
-            yield known[m, n]
+    sizes = sorted(product(range(1, most + 1), repeat=2), key=lambda size: (size[0] * size[1], size))
+    missing = [
+        size for size in sizes if known.get(size, {}).get("limitSeconds", 0 if size not in known else limit) < limit
+    ]
+    for start in range(0, len(missing), KEPT):
+        some = missing[start : start + KEPT]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            known.update(zip(some, pool.map(lambda size: row(*size, limit), some), strict=True))
+        keep([known[size] for size in sorted(known)])
+    found = [known[size] for size in sorted(known)]
+    kinds = [kind(one) for one in found]
+    for name in sorted(set(kinds)):
+        print(f"{name}: {kinds.count(name)} of {len(found)}")
+    (RESULTS / "transposes.svg").write_text(picture(found))
 
 
-def write(most: int) -> None:
-    """Print how many there are of each kind, and write the table and its picture."""
-    found = sorted(rows(most), key=lambda one: (one["m"], one["n"]))
-    for name, count in counts(found).items():
-        print(f"{name}: {count} of {len(found)}")
+def keep(found: list[dict]) -> None:
+    """Write the table, in place of what was there."""
     lines = ",\n".join(f"  {json.dumps(one)}" for one in found)
-    head = f'"format": "metafork-bench-transposes", "limitSeconds": {SECONDS}'
-    (RESULTS / "transposes.json").write_text(f'{{{head}, "rows": [\n{lines}\n]}}\n')
-    (RESULTS / "transposes.svg").write_text(picture(found, most))
-    UNFINISHED.unlink()
+    new = TABLE.with_suffix(".new")
+    new.write_text(f'{{"format": "metafork-bench-transposes", "rows": [\n{lines}\n]}}\n')
+    new.replace(TABLE)
 
 
 def kind(one: dict) -> str:
@@ -106,13 +109,7 @@ def kind(one: dict) -> str:
         return f"level {one['level']}"
     if "refused" in one:
         return f"refused at level {one['refused']}"
-    return "proved to have none" if "provedNone" in one else f"not solved within {SECONDS} s"
-
-
-def counts(found: list[dict]) -> dict[str, int]:
-    """Return how many there are of each kind."""
-    kinds = [kind(one) for one in found]
-    return {name: kinds.count(name) for name in sorted(set(kinds))}
+    return "proved to have none" if "provedNone" in one else f"not solved within {one['limitSeconds']:g} s"
 
 
 # Light to dark; a panel has one more limit than its first colour.
@@ -127,17 +124,20 @@ def shade(value: float | None, limits: list[float]) -> str:
     return SHADES[next((number for number, limit in enumerate(limits) if value <= limit), len(limits))]
 
 
-def picture(found: list[dict], most: int) -> str:
+def picture(found: list[dict]) -> str:
     """Draw four panels, a square for each m and n: the level, the time, the shuffles and the selects."""
+    most = max(one["m"] for one in found)
     panels: list[tuple[str, list[tuple[str, str]], Callable[[dict], str]]] = []
     levels = {level: SHADES[number + 1] for number, level in enumerate(LEVELS)}
     others = {"refused": REFUSED, "provedNone": NONE}
 
     def level(one: dict) -> str:
-        return levels[one["level"]] if "level" in one else next((others[key] for key in others if key in one), NOT_SOLVED)
+        return (
+            levels[one["level"]] if "level" in one else next((others[key] for key in others if key in one), NOT_SOLVED)
+        )
 
     key = [(f"level {number}", colour) for number, colour in levels.items()]
-    key += [(f"not within {SECONDS} s", NOT_SOLVED), ("refused", REFUSED), ("proved to have none", NONE)]
+    key += [("not solved in time", NOT_SOLVED), ("refused", REFUSED), ("proved to have none", NONE)]
     panels.append(("Level of the first solution", key, level))
     for title, name, limits, per in (
         ("Seconds of the search", "cpuSeconds", [0.05, 0.1, 0.2, 0.3], lambda _: 1),

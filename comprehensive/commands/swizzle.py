@@ -111,9 +111,9 @@ def command(
     interrupted: what was found until then is printed.
     """
     from metafork.ir.messages.diagnostics import DiagnosticsError
+    from metafork.swizzle.grammar.levels import LEVELS
     from metafork.swizzle.output.instructions import NotLowerableError
     from metafork.swizzle.output.picture import draw
-    from metafork.swizzle.grammar.levels import LEVELS
     from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
 
     if registers and emit in {None, "c"}:

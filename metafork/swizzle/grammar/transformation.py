@@ -10,8 +10,8 @@ size ``g``, ``i' = i mod g``, fan factor ``cf`` and ``df = g / gcd(g, |cf|)``:
 
 ``outside`` wraps as Swizzleflow's release does, with the rotation added outside: ``g*(i/g) + (F + R mod G) mod g``;
 its option counts are the published ones, but it is no permutation, and CRC 2 and 4 have no solution in it.  Levels 1
-and 2 take ``g = n`` without wrap, level 0 without ``k/dr`` too; level 3 takes all of it; ``grammar`` adds the families of
-level 4.
+and 2 take ``g = n`` without wrap, level 0 without ``k/dr`` too; level 3 takes all of it; ``grammar`` adds the families
+of level 4.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class Presences(Struct, frozen=True):
         seen = np.zeros(values.shape[1], dtype=np.uint64)
         for bits, column in zip(self.bits, np.ascontiguousarray(values), strict=True):
             seen |= bits[column]
-        return seen == self.all
+        result: Bools = seen == self.all
+        return result
 
 
 def presences_on(locals_: Ints, satisfying: Sequence[Bools]) -> list[Presences]:
@@ -95,7 +96,9 @@ class Part:
 
     def rows_allowed(self, turn: int, selective: Ints, allowed: Bools) -> Ints:
         """Return the rows that read an allowed value at every selective local behind a turn."""
-        return _surviving(self.tables, self._column, np.arange(self.tables.shape[0]), self.turns[turn], selective, allowed)
+        return _surviving(
+            self.tables, self._column, np.arange(self.tables.shape[0]), self.turns[turn], selective, allowed
+        )
 
     def _column(self, rows: Ints, column: int) -> Tables:
         """Return a column of the tables at some rows; columns that are asked for are kept side by side."""
@@ -211,7 +214,8 @@ def _surviving(
     for number, local in enumerate(selective):
         rest = selective[number:]
         if rows.size * rest.size <= _AT_ONCE:
-            return rows[allowed[rest[None], tables[rows[:, None], turn[rest]]].all(axis=1)]
+            rows = rows[allowed[rest[None], tables[rows[:, None], turn[rest]]].all(axis=1)]
+            break
         rows = rows[allowed[local][column(rows, int(turn[local]))]]
     return rows
 

@@ -121,7 +121,13 @@ FAULTS = [
         "first, ir.IntConst(more))",
         "first, ir.IntConst(more - 1))",
     ),
-    ("rows behind the last", UPDATED, "unrolling.coarsening", 'insert(0, ir.binary("<=", after, loop.extent))', "count(0)"),
+    (
+        "rows behind the last",
+        UPDATED,
+        "unrolling.coarsening",
+        'insert(0, ir.binary("<=", after, loop.extent))',
+        "count(0)",
+    ),
     (
         "rows that no thread runs",
         UPDATED,
