@@ -2,6 +2,7 @@
 
     python bench/swizzle.py            print the figures
     python bench/swizzle.py --write    also write bench/results/swizzle.json and bench/results/swizzle.svg
+    python bench/swizzle.py --naive    what executing every choice would take instead; with --write, into docs/papers.md
     python bench/swizzle.py --transposes 64    Swizzle Inventor's Table 3 for all m, n up to 64 (bench/transposes.py)
 
 Each figure is one run of ``metafork swizzle FILE --all`` as a process of its own, start of Python included: wall time,
@@ -16,13 +17,20 @@ import platform
 import subprocess
 import sys
 import time
+from math import prod
 from pathlib import Path
 
+import numpy as np
 import transposes
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 SKETCHES = ROOT / "examples" / "swizzle"
 RESULTS = ROOT / "bench" / "results"
+PAGE, MARKS = ROOT / "docs" / "papers.md", ("<!-- naive -->\n", "<!-- end of naive -->")
+# Problems of Swizzle Inventor's Table 1, and choices of each that are executed for --naive.
+NAIVE = ("CRC 3", "CRC 5", "CRC 7", "Sum 7", "1D stencil 3", "1D convolution 3", "2D stencil 3", "polynomial, w = 8")
+EXECUTED = 200
 LIMIT_SECONDS, LIMIT_MEGABYTES = 2.0, 300
 
 
@@ -121,16 +129,48 @@ def plot(growth):
     return head + style + "\n".join(parts) + "</svg>\n"
 
 
+def naive(write):
+    """Print how many choices each problem has, and the seconds to execute them all, from some of them."""
+    from metafork.ir.messages.source import Source
+    from metafork.swizzle.language.elaborate import load
+    from metafork.swizzle.model.problem import hole_table, solves
+    from metafork.swizzle.search.search import solutions
+
+    lines = ["| problem | choices | executing each | the search for all |", "|---|---|---|---|"]
+    random = np.random.default_rng(1)
+    for name in NAIVE:
+        _, sketch, constants, *_ = next(row for row in PUBLISHED if row[0] == name)
+        path = SKETCHES / f"{sketch}.swz"
+        problem = load(Source(path.name, path.read_text()), constants)
+        holes = problem.holes()
+        began = time.process_time()
+        for _ in range(EXECUTED):
+            solves(problem, {one.name: hole_table(one, int(random.integers(len(one.options)))) for one in holes})
+        each = (time.process_time() - began) / EXECUTED
+        began = time.process_time()
+        solutions(problem)
+        seconds = time.process_time() - began
+        choices = prod(len(one.options) for one in holes)
+        lines.append(f"| {name} | {choices:.1e} | {choices * each:.0e} s | {seconds:.2f} s |")
+        print(lines[-1], flush=True)
+    if write:
+        before, rest = PAGE.read_text().split(MARKS[0])
+        PAGE.write_text(before + MARKS[0] + "\n".join(lines) + "\n" + MARKS[1] + rest.split(MARKS[1])[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/swizzle.json and swizzle.svg")
+    parser.add_argument("--naive", action="store_true", help="count what executing every choice would take instead")
     parser.add_argument("--transposes", type=int, metavar="MOST", help="write Table 3 for all m, n up to MOST instead")
     parser.add_argument(
         "--seconds", type=float, default=0.3, help="processor time for each of these (0.3 unless given)"
     )
     arguments = parser.parse_args()
+    if arguments.naive:
+        naive(arguments.write)
+        return
     if arguments.transposes:
-        sys.path.insert(0, str(ROOT))
         transposes.write(arguments.transposes, arguments.seconds)
         return
     rows, late = [], []

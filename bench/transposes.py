@@ -137,7 +137,7 @@ def picture(found: list[dict]) -> str:
         )
 
     key = [(f"level {number}", colour) for number, colour in levels.items()]
-    key += [("not solved in time", NOT_SOLVED), ("refused", REFUSED), ("proved to have none", NONE)]
+    key += [("not in time", NOT_SOLVED), ("refused", REFUSED), ("proved to have none", NONE)]
     panels.append(("Level of the first solution", key, level))
     for title, name, limits, per in (
         ("Seconds of the search", "cpuSeconds", [0.05, 0.1, 0.2, 0.3], lambda _: 1),
@@ -148,8 +148,8 @@ def picture(found: list[dict]) -> str:
         def value(one: dict, name: str = name, limits: list[float] = limits, per: Callable = per) -> str:
             return shade(one[name] / per(one) if "level" in one else None, limits)
 
-        names = [f"up to {limit:g}" for limit in limits] + ["more"]
-        panels.append((title, [*zip(names, SHADES, strict=True), ("no solution", NOT_SOLVED)], value))
+        names = [f"up to {limit:g}" if limit else "0" for limit in limits] + ["more"]
+        panels.append((title, [*zip(names, SHADES, strict=True), ("none found", NOT_SOLVED)], value))
     side, gap = 6 * most, 60
     parts = []
     for number, (title, entries, colour) in enumerate(panels):
@@ -163,7 +163,7 @@ def picture(found: list[dict]) -> str:
             parts.append(f'<rect x="{left}" y="{top}" width="11" height="11" fill="{fill}"/>')
             parts.append(f'<text x="{left + 16}" y="{top + 10}">{name}</text>')
         parts.append("</g>")
-    width, height = 2 * side + gap + 80, 2 * (side + 2 * gap) + 20
+    width, height = 2 * side + gap + 80, 2 * (side + 2 * gap)
     style = "<style>text{font-family:sans-serif;font-size:12px}</style>"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}">{style}'
     foot = f'<text x="40" y="{height - 8}">m registers downwards, n lanes to the right</text>'
