@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 _WORD = 64
 # So many values are looked at in one go rather than local by local.
 _AT_ONCE = 1 << 14
+_BLOCK = 1 << 20
 
 
 class Presences(Struct, frozen=True):
@@ -225,7 +226,9 @@ def meeting(tables: Tables, rows: Ints, presences: Sequence[Presences]) -> Ints:
 
     def keeps(number: int, rows: Ints) -> Bools:
         one = presences[number]
-        return one.met(tables[rows[:, None], one.locals_].T)
+        step = max(1, _BLOCK // one.locals_.size)
+        starts = range(0, rows.size, step)
+        return np.concatenate([one.met(tables[rows[start : start + step, None], one.locals_].T) for start in starts])
 
     return _dropped(rows, presences, keeps)
 
