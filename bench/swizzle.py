@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--naive", action="store_true", help="count what executing every choice would take instead")
     parser.add_argument("--transposes", type=int, metavar="MOST", help="write Table 3 for all m, n up to MOST instead")
     parser.add_argument(
-        "--seconds", type=float, default=0.3, help="processor time for each of these (0.3 unless given)"
+        "--seconds", type=float, default=0.1, help="processor time for each of these (0.1 unless given)"
     )
     arguments = parser.parse_args()
     if arguments.naive:
