@@ -63,8 +63,9 @@ papers: $(VENV)/.installed-test
 	$(BIN)/python bench/executed.py --suites --write
 	$(BIN)/python bench/shuffle.py --write
 	$(BIN)/python bench/swizzle.py --write
+	$(BIN)/python bench/swizzle.py --naive --write
 	$(BIN)/python bench/moves.py --write
-	$(BIN)/python bench/swizzle.py --transposes 12
+	$(BIN)/python bench/swizzle.py --transposes 64
 
 # Random programs, verified without end, others each time; failures are kept under build/fuzz.  `make fuzz BATCH=20000`
 # only compares the leaves of so many programs with the serial elision, many programs a build; START takes the seed that

@@ -97,6 +97,10 @@ def check(case, got, want, exact, who):
     return worst
 
 
+# nvcc gives an unnamed namespace a number that depends on the folder.
+_UNNAMED = re.compile(r"_GLOBAL__N__[0-9a-f]{8}_")
+
+
 def figures(launches):
     """The counts of all launches of a call together; registers are the most, occupancy the least."""
     counts = [launch.counts for launch in launches]
@@ -106,7 +110,7 @@ def figures(launches):
             mix[key] = mix.get(key, 0) + value
     total = {key: sum(one[key] for one in counts) for key in counts[0] if isinstance(counts[0][key], int)}
     return {
-        "kernels": sorted({launch.kernel for launch in launches}),
+        "kernels": sorted({_UNNAMED.sub("_GLOBAL__N__", launch.kernel) for launch in launches}),
         "launches": len(launches),
         "block": launches[-1].block,
         "registers": max(launch.registers for launch in launches),

@@ -105,8 +105,14 @@ def cells(table):
             yield row, s, dict(zip(table.names.split(), row, strict=True)) | {"s": s}
 
 
+def hit_ratio(launches):
+    """The hit ratio of a cache that keeps what a block loads: the share of sectors that the block loaded before."""
+    asked, new = (sum(one.counts[f"global_load_{which}"] for one in launches) for which in ("sectors", "new_sectors"))
+    return round(1 - new / asked, 3) if asked else 0.0
+
+
 def executed(table, device):
-    """Warp instructions and sectors per 32 elements of the result, of each format."""
+    """Warp instructions and sectors per 32 elements of the result, and the hit ratio, of each format."""
     folder, reference = optimized(table.name), serial(ROOT / "examples" / f"{table.name}.mf")
     include = (folder / "include",)
     module = device.load(folder / f"{table.name}.cu", host=folder / f"{table.name}_host.c", include=include)
@@ -129,6 +135,7 @@ def executed(table, device):
             else {
                 "instructions": round(found["instructions"] / warps, 1),
                 "sectors": round(found["sectors"] / warps, 1),
+                "hits": hit_ratio(launches),
                 "leaf": ", ".join(sorted({name.split("_leaf")[1] for name in found["kernels"]})),
             },
         )
@@ -192,7 +199,7 @@ def main():
         sys.exit(f"not on this machine: {', '.join(missing)}")
     found, pages = {}, []
     device = None if arguments.device else Device()
-    what = ("speedup",) if arguments.device else ("instructions", "sectors")
+    what = ("speedup",) if arguments.device else ("instructions", "sectors", "hits")
     for table in chosen:
         measured = timed(table) if arguments.device else executed(table, device)
         rows = [{"format": row, "s": s, **(cell or {})} for row, s, cell in measured]

@@ -2,8 +2,8 @@
 
     python bench/swizzle.py            print the figures
     python bench/swizzle.py --write    also write bench/results/swizzle.json and bench/results/swizzle.svg
-    python bench/swizzle.py --transposes 64    Swizzle Inventor's Table 3 for all m, n up to 64: which transpositions
-                    have a solution within 1 s of processor time, at which level, its shuffles and selects (JSON, SVG)
+    python bench/swizzle.py --naive    what executing every choice would take instead; with --write, into docs/papers.md
+    python bench/swizzle.py --transposes 64    Swizzle Inventor's Table 3 for all m, n up to 64 (bench/transposes.py)
 
 Each figure is one run of ``metafork swizzle FILE --all`` as a process of its own, start of Python included: wall time,
 processor time and the largest resident memory, from wait4.  The published times of the two papers' systems were
@@ -14,19 +14,24 @@ import argparse
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
-from itertools import product
+from math import prod
 from pathlib import Path
 
+import numpy as np
+import transposes
+
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
 SKETCHES = ROOT / "examples" / "swizzle"
 RESULTS = ROOT / "bench" / "results"
+PAGE, MARKS = ROOT / "docs" / "papers.md", ("<!-- naive -->\n", "<!-- end of naive -->")
+# Problems of Swizzle Inventor's Table 1, and choices of each that are executed for --naive.
+NAIVE = ("CRC 3", "CRC 5", "CRC 7", "Sum 7", "1D stencil 3", "1D convolution 3", "2D stencil 3", "polynomial, w = 8")
+EXECUTED = 200
 LIMIT_SECONDS, LIMIT_MEGABYTES = 2.0, 300
-TABLE_SECONDS = 1
 
 
 # Name, sketch, constants, solutions, seconds of Swizzle Inventor and of Swizzleflow on two cores (None: not solved).
@@ -124,71 +129,49 @@ def plot(growth):
     return head + style + "\n".join(parts) + "</svg>\n"
 
 
-def transposition(m, n):
-    """Return the first level at which m registers of n lanes can be turned, and what its first solution costs."""
+def naive(write):
+    """Print how many choices each problem has, and the seconds to execute them all, from some of them."""
     from metafork.ir.messages.source import Source
     from metafork.swizzle.language.elaborate import load
-    from metafork.swizzle.output.ranking import priced
+    from metafork.swizzle.model.problem import hole_table, solves
     from metafork.swizzle.search.search import solutions
 
-    source, began = Source("crc.swz", (SKETCHES / "crc.swz").read_text()), time.process_time()
-    row = {"m": m, "n": n}
-    for level in (1, 2, 3, 4):
-        problem = load(source, {"s": m, "n": n, "level": level})
-        found = solutions(problem, limit=1)
-        if found:
-            cost = priced(problem, found[0], architecture="sm_70", objective="cost").cost
-            row |= {"level": level, "shuffles": cost.shuffles, "selects": cost.selects}
-            break
-    return {**row, "cpuSeconds": round(time.process_time() - began, 2)}
-
-
-def within_limit(size):
-    """Return what a process of its own finds; it ends with its processor time."""
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        resource.setrlimit(resource.RLIMIT_CPU, (TABLE_SECONDS, TABLE_SECONDS))
-        os.write(writer, json.dumps(transposition(*size)).encode())
-        os._exit(0)
-    os.close(writer)
-    with os.fdopen(reader) as file:
-        said = file.read()
-    os.waitpid(child, 0)
-    return json.loads(said) if said else {"m": size[0], "n": size[1]}
-
-
-def transpositions(most):
-    """Print and write Table 3, with a picture: a square for each m, n, darker where a wider level is needed."""
-    transposition(2, 2)  # its modules are loaded once
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        rows = list(pool.map(within_limit, product(range(1, most + 1), repeat=2)))
-    solved = [row for row in rows if "level" in row]
-    for level in (1, 2, 3, 4):
-        print(f"level {level}: {sum(row['level'] == level for row in solved)} of {len(rows)} transpositions")
-    print("not solved in time:", ", ".join(f"{row['m']} x {row['n']}" for row in rows if "level" not in row) or "none")
-    colours = {1: "#cde", 2: "#8bd", 3: "#48b", 4: "#136", None: "#c33"}
-    squares = "".join(
-        f'<rect x="{12 * row["n"]}" y="{12 * row["m"]}" width="11" height="11" fill="{colours[row.get("level")]}">'
-        f"<title>{row}</title></rect>"
-        for row in rows
-    )
-    side = 12 * most + 24
-    (RESULTS / "transposes.svg").write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}">{squares}</svg>\n'
-    )
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    (RESULTS / "transposes.json").write_text(f'{{"format": "metafork-bench-transposes", "rows": [\n{lines}\n]}}\n')
+    lines = ["| problem | choices | executing each | the search for all |", "|---|---|---|---|"]
+    random = np.random.default_rng(1)
+    for name in NAIVE:
+        _, sketch, constants, *_ = next(row for row in PUBLISHED if row[0] == name)
+        path = SKETCHES / f"{sketch}.swz"
+        problem = load(Source(path.name, path.read_text()), constants)
+        holes = problem.holes()
+        began = time.process_time()
+        for _ in range(EXECUTED):
+            solves(problem, {one.name: hole_table(one, int(random.integers(len(one.options)))) for one in holes})
+        each = (time.process_time() - began) / EXECUTED
+        began = time.process_time()
+        solutions(problem)
+        seconds = time.process_time() - began
+        choices = prod(len(one.options) for one in holes)
+        lines.append(f"| {name} | {choices:.1e} | {choices * each:.0e} s | {seconds:.2f} s |")
+        print(lines[-1], flush=True)
+    if write:
+        before, rest = PAGE.read_text().split(MARKS[0])
+        PAGE.write_text(before + MARKS[0] + "\n".join(lines) + "\n" + MARKS[1] + rest.split(MARKS[1])[1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write bench/results/swizzle.json and swizzle.svg")
+    parser.add_argument("--naive", action="store_true", help="count what executing every choice would take instead")
     parser.add_argument("--transposes", type=int, metavar="MOST", help="write Table 3 for all m, n up to MOST instead")
+    parser.add_argument(
+        "--seconds", type=float, default=0.1, help="processor time for each of these (0.1 unless given)"
+    )
     arguments = parser.parse_args()
+    if arguments.naive:
+        naive(arguments.write)
+        return
     if arguments.transposes:
-        sys.path.insert(0, str(ROOT))
-        transpositions(arguments.transposes)
+        transposes.write(arguments.transposes, arguments.seconds)
         return
     rows, late = [], []
     for name, sketch, constants, solutions, inventor, swizzleflow in PUBLISHED:

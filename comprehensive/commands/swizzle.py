@@ -59,7 +59,7 @@ def _constants(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) ->
 @click.option(
     "--emit", type=click.Choice(["cuda", "c", "json", "llvm", "ptx"]), help="Print code instead of expressions."
 )
-@click.option("--widen", is_flag=True, help="Try the levels 1 to 4 for all holes in turn, up to the first solution.")
+@click.option("--widen", is_flag=True, help="Try the levels 0 to 4 for all holes in turn, up to the first solution.")
 @click.option("--time-limit", "limit", type=Seconds(), metavar="SECONDS", help="Stop then; keep what was found.")
 @click.option("--memory", type=click.IntRange(min=1), metavar="MB", help="Bound on the memory of the search.")
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), help="Draw the first solution printed.")
@@ -111,6 +111,7 @@ def command(
     interrupted: what was found until then is printed.
     """
     from metafork.ir.messages.diagnostics import DiagnosticsError
+    from metafork.swizzle.grammar.levels import LEVELS
     from metafork.swizzle.output.instructions import NotLowerableError
     from metafork.swizzle.output.picture import draw
     from metafork.swizzle.search.memory import DoesNotFitError, bounded_process
@@ -127,7 +128,7 @@ def command(
     try:
         memory = None if memory is None else min(memory, _MOST_MEMORY)
         with bounded_process(memory), until(None if limit is None else time.monotonic() + limit):
-            task.run(memory, (1, 2, 3, 4) if widen else (None,))
+            task.run(memory, LEVELS if widen else (None,))
     except DiagnosticsError as error:
         print_diagnostics(error.diagnostics, {source.name: source.text}, form)
         context.exit(1)

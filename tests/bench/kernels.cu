@@ -41,6 +41,11 @@ __global__ void divergent(const int *a, int *b) {
     b[threadIdx.x] = steps;
 }
 
+__global__ void neighbours(const float *a, float *b) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    b[i] = a[i] + a[i + 8];
+}
+
 __global__ void outside(int at, float *a) { a[at] = 1; }
 __global__ void atomic(int *a) { atomicAdd(a, 1); }
 
@@ -49,6 +54,7 @@ void run_numbers(int n, const float *x, const double *d, const int *k, float *si
     numbers<<<(n + 63) / 64, 64>>>(n, x, d, k, single, twice, whole);
 }
 void run_exponentials(int n, const float *x, float *y) { exponentials<<<(n + 63) / 64, 64>>>(n, x, y); }
+void run_neighbours(const float *a, float *b) { neighbours<<<2, 32>>>(a, b); }
 void run_conflicts(const float *a, float *b) { conflicts<<<1, dim3(32, 32)>>>(a, b); }
 void run_padded(const float *a, float *b) { padded<<<1, dim3(32, 32)>>>(a, b); }
 void run_asynchronous(const float *a, float *b) { asynchronous<<<1, 64>>>((const float4 *)a, (float4 *)b); }

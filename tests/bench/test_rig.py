@@ -72,6 +72,14 @@ def test_bank_conflicts_are_counted(device, kernels, kernel, passes):
     assert launch.shared_bytes == 4 * 32 * (33 if kernel == "run_padded" else 32)
 
 
+def test_sectors_that_a_block_loads_again_are_told_from_new_ones(device, kernels):
+    a, b = np.arange(72, dtype=np.float32), np.zeros(64, np.float32)
+    (launch,) = device.call(kernels, "run_neighbours", a, b, on_device=True)
+    assert np.array_equal(b, a[:64] + a[8:])
+    # Each of two blocks loads four sectors, and four that are one further.
+    assert (launch.counts["global_load_sectors"], launch.counts["global_load_new_sectors"]) == (16, 10)
+
+
 def test_asynchronous_copies_of_16_bytes(device, kernels):
     a, b = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
     (launch,) = device.call(kernels, "run_asynchronous", a, b, on_device=True)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from metafork.swizzle.grammar.compositions import fan_fan_rotations, linearisations, units
-from metafork.swizzle.grammar.transformation import SECONDARY, broadcasts, template
+from metafork.swizzle.grammar.transformation import SECONDARY, broadcasts, instances
 from metafork.swizzle.model.options import MOST_ENTRIES, Composition, OptionSet, Tables, joined_sets
 
-LEVELS = (1, 2, 3, 4)
+LEVELS = (0, 1, 2, 3, 4)
 # A composition of up to this many entries is listed with the other families, which removes what is equal.
 _MOST_COMPOSED = 4_000_000
 
@@ -24,11 +24,11 @@ def transformations(
 
     ``outside`` is Swizzleflow's release, which has no broadcasts.  ``spread`` puts ``X(i, k) = k`` first, the identity
     of an array that is spread over ``i`` (``k`` must be below ``length``).  Raises ``ValueError`` for a level other
-    than 1 to 4, and for axes whose options are too many to list.
+    than 0 to 4, and for axes whose options are too many to list.
     """
     if level not in LEVELS:
-        raise ValueError(f"restriction levels are 1 to 4, not {level}")
-    entries = (length + 1) ** 2 * secondary.bit_length() * length * secondary
+        raise ValueError(f"restriction levels are 0 to 4, not {level}")
+    entries = (length + 1) ** 2 * (secondary.bit_length() if level else 1) * length * secondary
     if level == 4:
         entries = max(entries, 2 * length * secondary * length.bit_length() * length * secondary)
     if entries > MOST_ENTRIES:
@@ -37,8 +37,8 @@ def transformations(
             f"entries of tables, and at most {MOST_ENTRIES} are kept"
         )
     families = [_spread(length, secondary)] if spread else []
-    families.append(template(length, secondary, level, outside=outside))
-    if not outside:
+    families.append(instances(length, secondary, level, outside=outside))
+    if not outside and level > 0:
         families.append(broadcasts(length, secondary, level))
     if level < 4:
         return joined_sets(families)

@@ -53,6 +53,8 @@ class Sketch(Struct):
     terms: Terms = field(default_factory=Terms)
     statements: dict[str, Statement] = field(default_factory=dict)
     goals: dict[str, Wanted] = field(default_factory=dict)
+    # Of the holes so far, by what they were made of: many have the same options.
+    transformations: dict[tuple[int, int, int, bool, bool], OptionSet] = field(default_factory=dict)
 
     def shape(self, name: str) -> Shape:
         """Return the shape of an array; raises ``SketchError`` for an unknown one."""
@@ -230,10 +232,13 @@ class Sketch(Struct):
             )
         # A picked array is the same for every index but the last: its identity reads at the last index.
         spread = pick and secondary == len(out) - 1 and out[secondary] <= length
+        key = length, out[secondary], level, outside, spread
         try:
-            options = transformations(length, out[secondary], level, outside=outside, spread=spread)
+            if key not in self.transformations:
+                self.transformations[key] = transformations(*key[:3], outside=outside, spread=spread)
         except ValueError as fault:
             raise SketchError(f"'{name}': {fault}") from fault
+        options = self.transformations[key]
         return self._axis_hole(
             name, argument, out, options, (main, secondary), None if pick else axis, "transform", ("i", "k")
         )
@@ -429,7 +434,7 @@ class Sketch(Struct):
     def _constants(self, shape: Shape, constants: Sequence[int] | None, level: int) -> Sequence[int]:
         if constants is not None:
             return constants
-        return (0,) if level == 1 else (0, 1, -1, shape[0], -shape[0])
+        return (0,) if level <= 1 else (0, 1, -1, shape[0], -shape[0])
 
     def _axis_hole(
         self,

@@ -9,8 +9,9 @@ size ``g``, ``i' = i mod g``, fan factor ``cf`` and ``df = g / gcd(g, |cf|)``:
     with wrap:  X = g*(i/g) + G*(F/G) + (F + R) mod G       where G = g/df
 
 ``outside`` wraps as Swizzleflow's release does, with the rotation added outside: ``g*(i/g) + (F + R mod G) mod g``;
-its option counts are the published ones, but it is no permutation, and CRC 2 and 4 have no solution in it.  Level 1
-and 2 take ``g = n`` without wrap; level 3 all of it; ``grammar`` adds the families of level 4.
+its option counts are the published ones, but it is no permutation, and CRC 2 and 4 have no solution in it.  Levels 1
+and 2 take ``g = n`` without wrap, level 0 without ``k/dr`` too; level 3 takes all of it; ``grammar`` adds the families
+of level 4.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from metafork.swizzle.model.index import Index, Interval, Name, Number, binary, evaluate, reduce
-from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet, Tables, first_of_each
+from metafork.swizzle.model.options import MOST_ENTRIES, OptionSet, Tables, first_of_each, joined_sets
 
 PRIMARY, SECONDARY = Name("i"), Name("k")
+_BLOCK = 256
 
 
 class Transformation(Struct, frozen=True):
@@ -69,8 +71,10 @@ def parameters(length: int, secondary: int, level: int) -> Iterator[Transformati
     """Yield every instance of the template at a restriction level, ungrouped first."""
     groups = [g for g in range(length, 1, -1) if length % g == 0 and (g == length or level >= 3)] or [length]
     steps = [d for d in range(secondary, 1, -1) if secondary % d == 0] or [2]
+    if level == 0:
+        steps = steps[:1]  # no k/dr
     for group in groups:
-        constants = [*range(group), -1]
+        constants = range(group)  # the papers' -1 is group - 1
         for wrap in (False, True) if level >= 3 else (False,):
             for every in steps:
                 for rotate in constants:
@@ -80,44 +84,61 @@ def parameters(length: int, secondary: int, level: int) -> Iterator[Transformati
                         yield Transformation(group, fan, rotate, every, wrap)
 
 
-def transformation_tables(
-    chosen: list[Transformation], length: int, secondary: int, *, outside: bool = False
-) -> Tables:
-    """Return ``[option, i*secondary + k]``, the source index of each cell."""
-    i = np.arange(length, dtype=np.int32)[None, :, None]
-    k = np.arange(secondary, dtype=np.int32)[None, None, :]
+class _Pieces(Struct, frozen=True):
+    """Tables in pieces: ``base[option, i] + (place[option, i] + turn[option, k]) mod modulus[option]``."""
 
-    def column(values: list[int]) -> NDArray[np.int32]:
-        return np.array(values, dtype=np.int32)[:, None, None]
+    base: Tables
+    place: Tables
+    turn: Tables
+    modulus: Tables
 
-    result = np.empty((len(chosen), length * secondary), dtype=np.int16)
-    for begin in range(0, len(chosen), 2048):
-        block = chosen[begin : begin + 2048]
-        group, fan = column([one.group for one in block]), column([one.fan for one in block])
-        common = column([gcd(one.group, abs(one.fan)) for one in block])
-        inside = i % group
-        position = (fan * inside + inside // (group // common)) % group
-        turn = column([one.rotate for one in block]) * k + k // column([one.every for one in block])
-        if outside:
-            wrapped = (position + turn % common) % group
-        else:
-            wrapped = common * (position // common) + (position + turn) % common
-        plain = (position + turn) % group
-        wrap = column([int(one.wrap) for one in block]) != 0
-        table = group * (i // group) + np.where(wrap, wrapped, plain)
-        result[begin : begin + len(block)] = table.reshape(len(block), -1)
-    return result
+    def tables(self, rows: NDArray[np.int64]) -> Tables:
+        """Return ``[option, i*secondary + k]``, the source index of each cell, of some options."""
+        length, secondary = self.place.shape[1], self.turn.shape[1]
+        result = np.empty((rows.size, length, secondary), dtype=np.int16)
+        for start in range(0, rows.size, _BLOCK):
+            some, block = rows[start : start + _BLOCK], result[start : start + _BLOCK]
+            np.add(self.place[some][:, :, None], self.turn[some][:, None, :], out=block)
+            block -= self.modulus[some][:, None, None] * (block >= self.modulus[some][:, None, None])
+            block += self.base[some][:, :, None]
+        return result.reshape(rows.size, -1)
+
+
+def _pieces(chosen: list[Transformation], length: int, secondary: int, *, outside: bool) -> _Pieces:
+    parts = np.array([(one.group, one.fan, one.rotate, one.every, one.wrap) for one in chosen], dtype=np.int64)
+    group, fan, rotate, every, wrap = (part[:, None] for part in parts.T)
+    i, k = np.arange(length), np.arange(secondary)
+    common = np.gcd(group, fan)
+    inside = i % group
+    position = (fan * inside + inside // (group // common)) % group
+    unit = np.where(wrap != 0, common, group)
+    modulus = group if outside else unit
+    pieces = (
+        group * (i // group) + position - position % modulus,
+        position % modulus,
+        (rotate * k + k // every) % unit,
+        modulus[:, 0],
+    )
+    return _Pieces(*(one.astype(np.int16) for one in pieces))
+
+
+def instances(length: int, secondary: int, level: int, *, outside: bool = False) -> OptionSet:
+    """Return the instances of the template, the identity first; a table may be there more than once."""
+    identity = Transformation(length, 1, 0, max(secondary, 2), False)
+    chosen = [identity, *parameters(length, secondary, level)]
+    chosen.sort(key=lambda one: _complexity(one, length, secondary))
+    pieces = _pieces(chosen, length, secondary, outside=outside)
+    # Most instances that are equal are equal piece by piece.
+    kept = first_of_each(np.concatenate([pieces.base, pieces.place, pieces.turn, pieces.modulus[:, None]], axis=1))
+    basis = [chosen[int(row)] for row in kept]
+    return OptionSet(
+        pieces.tables(kept), lambda option: basis[option].expression(length, secondary, outside=outside)
+    )  # fmt: skip
 
 
 def template(length: int, secondary: int, level: int, *, outside: bool = False) -> OptionSet:
     """Return the distinct instances of the template, the identity first."""
-    identity = Transformation(length, 1, 0, max(secondary, 2), False)
-    chosen = [identity, *parameters(length, secondary, level)]
-    chosen.sort(key=lambda one: _complexity(one, length, secondary))
-    tables = transformation_tables(chosen, length, secondary, outside=outside)
-    kept = first_of_each(tables)
-    basis = [chosen[int(row)] for row in kept]
-    return OptionSet(tables[kept], lambda option: basis[option].expression(length, secondary, outside=outside))
+    return joined_sets([instances(length, secondary, level, outside=outside)])
 
 
 def broadcasts(length: int, secondary: int, level: int) -> OptionSet:
@@ -137,10 +158,11 @@ def broadcasts(length: int, secondary: int, level: int) -> OptionSet:
     group, every, rotate, constant = np.array(chosen, dtype=np.int32).reshape(-1, 4).T[:, :, None, None]
     i = np.arange(length, dtype=np.int32)[None, :, None]
     k = np.arange(secondary, dtype=np.int32)[None, None, :]
-    places = (rotate * k + np.where(every < secondary, k // every, 0) + constant) % group
+    places = ((rotate * k + np.where(every < secondary, k // every, 0) + constant) % group).astype(np.int16)
     # Broadcasts of the whole axis are told apart by one row of their tables.
-    first = first_of_each(np.concatenate([group[:, :, 0], places[:, 0]], axis=1).astype(np.int16))
-    tables = (group[first] * (i // group[first]) + places[first]).astype(np.int16).reshape(first.size, -1)
+    first = first_of_each(np.concatenate([group[:, :, 0].astype(np.int16), places[:, 0]], axis=1))
+    starts = (group[first] * (i // group[first])).astype(np.int16)
+    tables = (starts + places[first]).reshape(first.size, -1)
 
     def spell(option: int) -> Index:
         group_, every_, rotate_, constant_ = chosen[int(first[option])]

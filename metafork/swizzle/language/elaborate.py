@@ -14,6 +14,7 @@ import numpy as np
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source, Span
 from metafork.swizzle.grammar.gathers import NAMED_GATHERS
+from metafork.swizzle.grammar.levels import LEVELS
 from metafork.swizzle.grammar.sketch import Sketch
 from metafork.swizzle.language.goals import goal_terms, has_elements
 from metafork.swizzle.language.lexer import fault
@@ -420,8 +421,8 @@ class _Elaboration:
             return None if option is None else self._integers(values[option], span)
 
         level = number("level", default=level) if self._level is None else self._level
-        if level not in {1, 2, 3, 4}:
-            raise self._fail(MEANING, span, f"restriction levels are 1 to 4, not {level}")
+        if level not in LEVELS:
+            raise self._fail(MEANING, span, f"restriction levels are 0 to 4, not {level}")
         row = {"row_xforms": 1, "row_rots": 1, "col_xforms": 0, "col_rots": 0}.get(call.name)
         match kind:
             case "transform":

@@ -7,20 +7,59 @@ identity; a rotation behind it, or a family of ``compositions``, gives more.  Op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from metafork.swizzle.model.options import Tables, fingerprint_weights
+from metafork.swizzle.model.options import Tables, classes, fingerprint_weights
 
 # Requirements are only tested while they pay: if so many look-ups drop less than three tenths, the rest is left out.
 _IDLE_LOOKUPS = 3_000_000
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-Presences = Sequence[tuple[Ints, Bools]]
+_WORD = 64
+# So many values are looked at in one go rather than local by local.
+_AT_ONCE = 1 << 14
+_BLOCK = 1 << 20
+
+
+class Presences(Struct, frozen=True):
+    """Up to 64 requirements on the same locals: each is met if one of these locals reads a value that satisfies it.
+
+    Bit ``b`` of ``bits[local, value]`` says that the value satisfies requirement ``b`` there; ``all`` has their bits.
+    """
+
+    locals_: Ints
+    bits: NDArray[np.uint64]
+    all: np.uint64
+
+    def met(self, values: NDArray[np.integer]) -> Bools:
+        """Say of each column of ``[local, option]`` whether the option meets all of them."""
+        seen = np.zeros(values.shape[1], dtype=np.uint64)
+        for bits, column in zip(self.bits, np.ascontiguousarray(values), strict=True):
+            seen |= bits[column]
+        result: Bools = seen == self.all
+        return result
+
+
+def presences_on(locals_: Ints, satisfying: Sequence[Bools]) -> list[Presences]:
+    """Join requirements on the same locals; ``satisfying[requirement][local, value]``."""
+    result = []
+    for start in range(0, len(satisfying), _WORD):
+        some = satisfying[start : start + _WORD]
+        bits = np.zeros(some[0].shape, dtype=np.uint64)
+        for number, one in enumerate(some):
+            bits |= one.astype(np.uint64) << np.uint64(number)
+        result.append(Presences(locals_, bits, np.uint64((1 << len(some)) - 1)))
+    return result
+
+
+# Which rows meet which presence on which columns; ``None`` where only few rows were asked about so far.
+Met = dict[tuple[int, bytes], Bools | None]
 
 
 @dataclass(slots=True)
@@ -35,6 +74,8 @@ class Part:
     anchor: Ints
     _classes: list[Ints] = field(init=False, default_factory=list)
     _prints: tuple[NDArray[np.complex128], Ints] | None = field(init=False, default=None)
+    _known: dict[int, Tables] = field(init=False, default_factory=dict)
+    _columns: dict[bytes, tuple[Tables, Ints] | None] = field(init=False, default_factory=dict)
 
     @property
     def count(self) -> int:
@@ -44,8 +85,11 @@ class Part:
     def reads(self, width: int) -> Bools:
         """Return which values some option takes at each local."""
         inner = np.zeros((self.tables.shape[1], width), dtype=bool)
-        for start in range(0, self.tables.shape[0], 1024):
-            inner[np.arange(self.tables.shape[1])[None, :], self.tables[start : start + 1024]] = True
+        open_ = np.arange(self.tables.shape[1])
+        for start in range(0, self.tables.shape[0], 256):
+            # A local that takes every value takes no more.
+            inner[open_[None, :], self.tables[start : start + 256, open_]] = True
+            open_ = open_[~inner[open_].all(axis=1)]
         result = np.zeros((self.turns.shape[1], width), dtype=bool)
         for turn in self.turns:
             result |= inner[turn]
@@ -53,11 +97,53 @@ class Part:
 
     def rows_allowed(self, turn: int, selective: Ints, allowed: Bools) -> Ints:
         """Return the rows that read an allowed value at every selective local behind a turn."""
-        return surviving(self.tables, np.arange(self.tables.shape[0]), self.turns[turn], selective, allowed)
+        return _surviving(
+            self.tables, self._column, np.arange(self.tables.shape[0]), self.turns[turn], selective, allowed
+        )
 
-    def rows_meeting(self, turn: int, presences: Presences) -> Ints:
-        """Return the rows that meet every presence behind a turn; gives up when these stop dropping rows."""
-        return meeting(self.tables, np.arange(self.tables.shape[0]), self.turns[turn], presences)
+    def _column(self, rows: Ints, column: int) -> Tables:
+        """Return a column of the tables at some rows; columns that are asked for are kept side by side."""
+        if column not in self._known:
+            self._known[column] = np.ascontiguousarray(self.tables[:, column])
+        return self._known[column][rows]
+
+    def rows_meeting(self, turn: int, presences: Sequence[Presences], met: Met) -> Ints:
+        """Return the rows that meet every presence behind a turn; gives up when these stop dropping rows.
+
+        ``met`` keeps which rows meet which presence, for turns that agree on its locals.
+        """
+
+        def keeps(number: int, rows: Ints) -> Bools:
+            one = presences[number]
+            columns = self.turns[turn][one.locals_]
+            key = number, columns.tobytes()
+            if key not in met and 2 * rows.size < self.tables.shape[0]:
+                met[key] = None
+                return one.met(self.tables[rows[:, None], columns].T)
+            known = met.get(key)
+            if known is None:
+                different, places = np.unique(columns, return_inverse=True)
+                found = self._on_columns(different)
+                known = one.met(self.tables[:, columns].T) if found is None else one.met(found[0][places])[found[1]]
+                met[key] = known
+            return known[rows]
+
+        return _dropped(np.arange(self.tables.shape[0]), presences, keeps)
+
+    def _on_columns(self, columns: Ints) -> tuple[Tables, Ints] | None:
+        """Return the different rows of the tables on some columns, transposed, and the one of each row.
+
+        Many options agree where a requirement looks, and turns permute the columns.  To find them pays when the
+        columns are asked for again: the first time, ``None`` is returned.
+        """
+        key = columns.tobytes()
+        if key not in self._columns:
+            self._columns[key] = None
+        elif self._columns[key] is None:
+            some = self.tables[:, columns]
+            first, kind = classes(some)
+            self._columns[key] = np.ascontiguousarray(some[first].T), kind
+        return self._columns[key]
 
     def find(self, values: Ints) -> tuple[Ints, Ints]:
         """Return the rows and turns whose option is exactly this table."""
@@ -112,22 +198,47 @@ class Part:
         return self._prints
 
 
-def surviving(tables: Tables, rows: Ints, turn: NDArray[np.integer], selective: Ints, allowed: Bools) -> Ints:
+def surviving(tables: Tables, rows: Ints, selective: Ints, allowed: Bools) -> Ints:
     """Return the rows that read an allowed value at every selective local."""
-    for local in selective:
-        rows = rows[allowed[local][tables[rows, turn[local]]]]
-        if rows.size == 0:
+    same = np.arange(tables.shape[1])
+    return _surviving(tables, lambda rows, column: tables[rows, column], rows, same, selective, allowed)
+
+
+def _surviving(
+    tables: Tables,
+    column: Callable[[Ints, int], Tables],
+    rows: Ints,
+    turn: NDArray[np.integer],
+    selective: Ints,
+    allowed: Bools,
+) -> Ints:
+    for number, local in enumerate(selective):
+        rest = selective[number:]
+        if rows.size * rest.size <= _AT_ONCE:
+            rows = rows[allowed[rest[None], tables[rows[:, None], turn[rest]]].all(axis=1)]
             break
+        rows = rows[allowed[local][column(rows, int(turn[local]))]]
     return rows
 
 
-def meeting(tables: Tables, rows: Ints, turn: NDArray[np.integer], presences: Presences) -> Ints:
+def meeting(tables: Tables, rows: Ints, presences: Sequence[Presences]) -> Ints:
     """Return the rows that meet the requirements; gives up when these stop dropping rows."""
+
+    def keeps(number: int, rows: Ints) -> Bools:
+        one = presences[number]
+        step = max(1, _BLOCK // one.locals_.size)
+        starts = range(0, rows.size, step)
+        return np.concatenate([one.met(tables[rows[start : start + step, None], one.locals_].T) for start in starts])
+
+    return _dropped(rows, presences, keeps)
+
+
+def _dropped(rows: Ints, presences: Sequence[Presences], keeps: Callable[[int, Ints], Bools]) -> Ints:
+    """Drop rows by one presence after the other; ``keeps`` says which rows one of them leaves."""
     lookups, size = 0, rows.size
-    for locals_, satisfying in presences:
-        columns = turn[locals_]
-        lookups += rows.size * columns.size
-        rows = rows[_present(tables[rows[:, None], columns[None, :]], satisfying)]
+    for number, one in enumerate(presences):
+        lookups += rows.size * one.locals_.size
+        rows = rows[keeps(number, rows)]
         if rows.size == 0:
             break
         if lookups > _IDLE_LOOKUPS:
@@ -135,9 +246,3 @@ def meeting(tables: Tables, rows: Ints, turn: NDArray[np.integer], presences: Pr
                 break
             lookups, size = 0, rows.size
     return rows
-
-
-def _present(values: Tables, satisfying: Bools) -> Bools:
-    hits: Bools = satisfying[np.arange(satisfying.shape[0])[None, :], values]
-    any_hit: Bools = np.logical_or.reduce(hits, axis=1)
-    return any_hit

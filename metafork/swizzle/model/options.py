@@ -18,6 +18,7 @@ Tables = NDArray[np.int16]
 # Weights below 2**33 times at most 2**9 values over 2**11 locals stay below 2**53: sums in doubles are exact.
 _WEIGHT_BITS = 33
 _BLOCK_ENTRIES = 1 << 20
+_MIXER = 0x5851F42D4C957F2D
 # Entries of all tables of a hole before they are deduplicated, roughly; 64 by 32 elements have 50 million.
 MOST_ENTRIES = 200_000_000
 
@@ -96,17 +97,35 @@ def fingerprints(tables: NDArray[np.integer], weights: NDArray[np.float64] | Non
 
 def first_of_each(tables: Tables) -> NDArray[np.int64]:
     """Return the rows that have no equal row before them, in their order."""
-    _, first, inverse = np.unique(fingerprints(tables), return_index=True, return_inverse=True)
-    kept = np.sort(first)
-    representative = first[inverse]
+    first, _ = classes(tables)
+    return first
+
+
+def classes(
+    tables: NDArray[np.integer], prints: NDArray[np.generic] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first row of each class of equal rows, in their order, and the class of every row.
+
+    Equal rows have equal ``prints``; by default, these are the fingerprints of a table.
+    """
+    if prints is None:
+        pairs = fingerprints(tables)
+        # Sorted as integers: equal ones are compared below.
+        prints = pairs.real.astype(np.int64) * _MIXER + pairs.imag.astype(np.int64)
+    _, first, inverse = np.unique(prints, return_index=True, return_inverse=True)
+    representative = first[inverse.ravel()]
+    repeated = np.flatnonzero(representative != np.arange(tables.shape[0]))
     step = max(1, _BLOCK_ENTRIES // tables.shape[1])
-    for start in range(0, tables.shape[0], step):
-        block = slice(start, start + step)
-        if not np.array_equal(tables[block], tables[representative[block]]):
+    for start in range(0, repeated.size, step):
+        rows = repeated[start : start + step]
+        if not np.array_equal(tables[rows], tables[representative[rows]]):
             # Two different tables with equal fingerprints: compare whole rows instead.
-            _, first = np.unique(tables, axis=0, return_index=True)
-            return np.sort(first)
-    return kept
+            _, first, inverse = np.unique(tables, axis=0, return_index=True, return_inverse=True)
+            break
+    order = np.argsort(first, kind="stable")
+    number = np.empty(order.size, dtype=np.int64)
+    number[order] = np.arange(order.size)
+    return first[order], number[inverse.ravel()]
 
 
 def from_expressions(expressions: Sequence[Index], tables: Tables) -> OptionSet:
@@ -117,8 +136,8 @@ def from_expressions(expressions: Sequence[Index], tables: Tables) -> OptionSet:
 
 
 def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
-    """Join listed option sets over the same locals; of equal tables, the one of the first set is kept."""
-    tables = np.concatenate([one.tables for one in sets])
+    """Join listed option sets over the same locals; of equal tables, the first one is kept."""
+    tables = sets[0].tables if len(sets) == 1 else np.concatenate([one.tables for one in sets])
     starts = np.cumsum([0, *(len(one) for one in sets)])
     kept = first_of_each(tables)
 
@@ -127,4 +146,4 @@ def joined_sets(sets: Sequence[OptionSet]) -> OptionSet:
         owner = int(np.searchsorted(starts, row, "right")) - 1
         return sets[owner].spelled(row - int(starts[owner]))
 
-    return OptionSet(tables[kept], expression)
+    return OptionSet(tables if kept.size == tables.shape[0] else tables[kept], expression)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from metafork.swizzle.grammar.transformation import rotations, template
 from metafork.swizzle.model.index import Index, Number, evaluate, reduce, substitute
+from metafork.swizzle.model.options import OptionSet
 from metafork.swizzle.output.instructions import (
     LANE,
     Instruction,
@@ -112,7 +113,7 @@ def _inverse(lanes: tuple[int, ...]) -> Index | None:
     if sorted(lanes) != list(range(count)) or count < 2:
         return None
     wanted = np.argsort(np.array(lanes))
-    known, turns = _permutations(count), rotations(count, count, 3)
+    (options, known), turns = _permutations(count), rotations(count, count, 3)
     for option in range(len(turns)):
         turn = turns.table(option)
         before = np.empty(count, dtype=np.int16)
@@ -120,12 +121,12 @@ def _inverse(lanes: tuple[int, ...]) -> Index | None:
         found = known.get(before.tobytes())
         if found is not None:
             rotated = substitute(turns.expression(option), {"i": LANE})
-            spelled = substitute(template(count, 1, 3).expression(found), {"i": rotated, "k": Number(0)})
+            spelled = substitute(options.expression(found), {"i": rotated, "k": Number(0)})
             return reduce(spelled, {"lane": (0, count - 1)})
     return None
 
 
 @cache
-def _permutations(count: int) -> dict[bytes, int]:
+def _permutations(count: int) -> tuple[OptionSet, dict[bytes, int]]:
     options = template(count, 1, 3)
-    return {options.table(option).astype(np.int16).tobytes(): option for option in reversed(range(len(options)))}
+    return options, {options.table(option).tobytes(): option for option in reversed(range(len(options)))}

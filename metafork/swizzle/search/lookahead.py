@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from metafork.swizzle.model.factors import Bools, Ints
+from metafork.swizzle.model.factors import Bools, Ints, Presences, presences_on
+from metafork.swizzle.model.options import Tables
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, Network, PairFold
 from metafork.swizzle.search.propagation import State, unpacked
 from metafork.swizzle.search.stages import Candidates, Stage
@@ -22,6 +23,8 @@ from metafork.swizzle.search.stages import Candidates, Stage
 Requirement = tuple[Ints, Bits]
 _CHUNK_ENTRIES = 2_000_000
 _MOST_PRESENCES = 256
+# Entries of tables of the first options that are tried against the stage after them, and locals that are tried before.
+_TRIED_ENTRIES, _LOOKED_AT = 8_000_000, 8
 
 
 class Requirements:
@@ -38,10 +41,8 @@ class Requirements:
         return self._known[level]
 
 
-def presences(
-    network: Network, state: State, target: Stage, requirements: Requirements
-) -> list[tuple[Ints, Bools]]:  # fmt: skip
-    """Return what the outputs of ``target`` must contain, as locals with the values that satisfy each requirement.
+def presences(network: Network, state: State, target: Stage, requirements: Requirements) -> list[Presences]:
+    """Return what the outputs of ``target`` must contain.
 
     Requirements that every option meets are left out, and those that cells of other stages may meet.
     """
@@ -49,7 +50,7 @@ def presences(
     position[target.outputs] = np.arange(target.outputs.size)
     number = next(index for index, stage in enumerate(network.stages) if stage is target)
     makers = network.makers[target.level]
-    found: dict[tuple[bytes, bytes], tuple[Ints, Bools]] = {}
+    found: dict[bytes, tuple[Ints, dict[bytes, Bools]]] = {}
     domain = state.domains[target.level]
     offered = domain[target.sources]
     for variables, rows in requirements.on(target.level):
@@ -68,18 +69,28 @@ def presences(
         others = domain[reached[position[reached] < 0]]
         if cells.size == 0:
             continue
-        locals_ = target.locals_[cells]
+        among = cells
+        if variables.size == 1:
+            # Of the cells that are read for this one; the neighbours' requirements are then on the same locals.
+            place = network.stages[maker].outputs == variables[0]
+            read = position[network.stages[maker].sources[place][0]]
+            among = read if bool(np.isin(cells, read).all() and (read >= 0).all()) else cells
+        absent = ~np.isin(among, cells)
+        locals_ = target.locals_[among]
         for bits in rows:
             if others.size and bool((others & bits).any()):
                 continue
             words = np.flatnonzero(bits)
-            satisfying = (offered[cells[:, None], :, words] & bits[words][None, :, None]).any(axis=1)
+            satisfying = (offered[among[:, None], :, words] & bits[words][None, :, None]).any(axis=1)
+            satisfying[absent] = False
             if not bool(satisfying.all(axis=1).any()):
-                found.setdefault((locals_.tobytes(), satisfying.tobytes()), (locals_, satisfying))
-        if len(found) >= _MOST_PRESENCES:
+                _, known = found.setdefault(locals_.tobytes(), (locals_, {}))
+                known.setdefault(satisfying.tobytes(), satisfying)
+        if sum(len(known) for _, known in found.values()) >= _MOST_PRESENCES:
             break
+    joined = [one for locals_, known in found.values() for one in presences_on(locals_, list(known.values()))]
     # The hardest to meet first: they leave the fewest rows to the others.
-    return sorted(found.values(), key=lambda one: int(one[1].sum()))
+    return sorted(joined, key=lambda one: int(np.bitwise_count(one.bits).sum()) / int(np.bitwise_count(one.all)))
 
 
 def _requirements(network: Network, state: State, level: int) -> Iterator[Requirement]:
@@ -161,22 +172,56 @@ def with_forced_successor(network: Network, state: State, stage: Stage, now: Can
         held = unpacked(state.domains[stage.level])
         term = held.argmax(axis=1)[stage.sources]
         accepts, reads = held[follower.outputs], position[follower.sources]
-        known = follower.membership(state.candidates[number])
+        facts = term, accepts, reads
+        some = np.unique(np.linspace(0, follower.local_count - 1, _LOOKED_AT).astype(np.int64))
         rows = now.rows
-        step = max(1, _CHUNK_ENTRIES // reads.size)
+        partly = follower.membership_on(state.candidates[number], some)
+        if partly is not None:
+            rows = _with_followers(stage, follower, now.tables, rows, some, facts, partly)
+        known = follower.membership(state.candidates[number])
+        every = np.arange(follower.local_count)
         kept = []
+        step = max(64, _TRIED_ENTRIES // reads.size)
         for start in range(0, rows.size, step):
             block = rows[start : start + step]
-            tables = now.tables[block][:, stage.locals_]
-            holds = np.take_along_axis(term[None], tables[:, :, None].astype(np.int64), axis=2)[:, :, 0]
-            fits = accepts[np.arange(reads.shape[0])[None, :, None], holds[:, reads]]
-            kept.append(block[_has_table(follower, fits, known)])
-            if 2 * kept[-1].size > block.size:
+            left = _with_followers(stage, follower, now.tables, block, every, facts, known)
+            kept.append(left)
+            if 2 * left.size > block.size and 2 * rows.size > len(now):
                 # The next stage is hardly ever forced: leave the rest to propagation.
                 kept.append(rows[start + step :])
                 break
         now = now.only(np.concatenate(kept) if kept else rows)
     return now
+
+
+def _with_followers(
+    stage: Stage,
+    follower: Stage,
+    tables: Tables,
+    rows: Ints,
+    locals_: Ints,
+    facts: tuple[Ints, Bools, Ints],
+    known: Callable[[Ints], Bools],
+) -> Ints:
+    """Keep the rows after which the follower has values at these locals that are ``known``, where they are forced.
+
+    ``facts`` are the term of each source of the stage, the terms that each output of the follower may hold, and the
+    outputs of the stage that it reads.
+    """
+    term, accepts, reads = facts
+    ends = np.append(follower.starts[1:], follower.order.size)
+    groups = [follower.order[follower.starts[local] : ends[local]] for local in locals_]
+    cells, starts = np.concatenate(groups), np.cumsum([0, *(one.size for one in groups[:-1])])
+    needed, place = np.unique(reads[cells], return_inverse=True)
+    place = place.reshape(cells.size, -1)
+    kept = [rows[:0]]
+    step = max(1, _CHUNK_ENTRIES // place.size)
+    for start in range(0, rows.size, step):
+        block = rows[start : start + step]
+        holds = term[needed[None], tables[block[:, None], stage.locals_[needed]]]
+        fits = accepts[cells[None, :, None], holds[:, place]]
+        kept.append(block[_has_table(np.logical_and.reduceat(fits, starts, axis=1), known)])
+    return np.concatenate(kept)
 
 
 def with_copy_counts(network: Network, state: State, stage: Stage, now: Candidates) -> Candidates:
@@ -222,17 +267,14 @@ def _through_decided(network: Network, state: State, target: Stage, variables: I
     return current[variables]
 
 
-def _has_table(follower: Stage, fits: Bools, known: Callable[[Ints], Bools]) -> Bools:
+def _has_table(allowed: Bools, known: Callable[[Ints], Bools]) -> Bools:
     """Say of each option whether the next stage has a table where one is forced (yes where none is)."""
-    allowed: Bools = np.logical_and.reduceat(fits[:, follower.order], follower.starts, axis=1)
     choices = allowed.sum(axis=2)
-    possible = (choices > 0).all(axis=1)
-    forced = (choices == 1).all(axis=1)
-    result: Bools = possible.copy()
-    exact = np.flatnonzero(possible & forced)
+    possible: Bools = (choices > 0).all(axis=1)
+    exact = np.flatnonzero(possible & (choices == 1).all(axis=1))
     if exact.size:
-        result[exact] = known(allowed[exact].argmax(axis=2))
-    return result
+        possible[exact] = known(allowed[exact].argmax(axis=2))
+    return possible
 
 
 def set_positions(bits: Bits) -> list[int]:

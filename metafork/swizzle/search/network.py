@@ -258,7 +258,7 @@ def _stage(
     result = _copied(source, reads[:, 0])
     result[cells] = fresh(hole.name, cells.size)
     columns = np.stack([_copied(source, column) for column in reads[cells].T], axis=1)
-    if bool((options.tables < 0).any()):
+    if bool(options.tables.min(initial=0) < 0):
         columns = np.concatenate([columns, np.full((cells.size, 1), ZERO_VARIABLE)], axis=1)
     holes = (hole,) if first is None else (first, hole)
     parts = _parts(options, turns[:, used])

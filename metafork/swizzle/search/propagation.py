@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from metafork.swizzle.model.factors import Bools, Ints
 from metafork.swizzle.search.failure import DeadEndError
 from metafork.swizzle.search.network import JUNK_BIT, ZERO_BIT, Bits, ExactFold, LooseFold, Network, PairFold, Watched
+from metafork.swizzle.search.overlaps import overlapping, united
 from metafork.swizzle.search.stages import Candidates, Stage
 
 
@@ -78,8 +79,8 @@ def propagate(network: Network, state: State, first: int | None = None) -> None:
 
 def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
     domain, values = state.domains[stage.level], state.values[number]
-    wanted, offered = domain[stage.outputs], domain[stage.sources]
-    fits = (offered & wanted[:, None, :]).any(axis=2) & values[stage.locals_]
+    wanted = domain[stage.outputs]
+    fits = overlapping(domain, stage.outputs, stage.sources, values[stage.locals_])
     allowed = np.logical_and.reduceat(fits[stage.order], stage.starts, axis=0) & values
     if not allowed.any(axis=1).all():
         cell = _clashing_cell(stage, fits, int(np.flatnonzero(~allowed.any(axis=1))[0]))
@@ -93,8 +94,7 @@ def _stage(state: State, number: int, stage: Stage, clock: _Clock) -> None:
         allowed = stage.values(remaining, allowed)
         state.values[number] = allowed
     chosen = allowed[stage.locals_]
-    reachable = np.bitwise_or.reduce(np.where(chosen[:, :, None], offered, np.uint64(0)), axis=1)
-    narrowed = wanted & reachable
+    narrowed = wanted & united(domain, stage.sources, chosen)
     if not narrowed.any(axis=1).all():
         cell = int(np.flatnonzero(~narrowed.any(axis=1))[0])
         raise DeadEndError(stage.level, int(stage.outputs[cell]), wanted[cell])

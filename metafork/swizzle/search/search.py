@@ -28,7 +28,7 @@ from metafork.swizzle.search.steps import Steps, unknown_steps
 from metafork.swizzle.search.tightness import tighten
 
 # A stage with more options than this is filtered by presence before it is branched on.
-_MANY = 48
+_MANY = 16
 _PROBES = 3
 # Of options that were all dropped at once, so many are looked at to say why.
 _EXPLAINED = 16

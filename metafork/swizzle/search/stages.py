@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from msgspec import Struct
 
-from metafork.swizzle.model.factors import Bools, Ints, Part, Presences, meeting, surviving
+from metafork.swizzle.model.factors import Bools, Ints, Met, Part, Presences, meeting, surviving
 from metafork.swizzle.model.options import Tables, fingerprint_weights, fingerprints, first_of_each
 from metafork.swizzle.model.problem import Hole
 from metafork.swizzle.search.memory import MemoryBudget
@@ -90,7 +90,7 @@ class Stage:
         stage, and is given back when the allowed values are too many to filter by."""
         selective = self._selective(allowed)
         if now is not None:
-            return now.only(surviving(now.tables, now.rows, np.arange(self.local_count), selective, allowed))
+            return now.only(surviving(now.tables, now.rows, selective, allowed))
         if selective.size == 0:
             return None
         if selective.size == self.local_count and bool((allowed.sum(axis=1) == 1).all()):
@@ -98,16 +98,14 @@ class Stage:
             return self.selected([part.find(values) for part in self.parts])
         return self._filtered(lambda part, turn: part.rows_allowed(turn, selective, allowed))
 
-    def with_presence(self, now: Candidates | None, presences: Presences) -> Candidates | None:
-        """Keep the options that meet every presence: a list of locals, and which values satisfy it at each.
-
-        At least one of the locals must read a satisfying value.
-        """
+    def with_presence(self, now: Candidates | None, presences: Sequence[Presences]) -> Candidates | None:
+        """Keep the options that meet every presence."""
         if now is not None:
-            return now.only(meeting(now.tables, now.rows, np.arange(self.local_count), presences))
+            return now.only(meeting(now.tables, now.rows, presences))
         if not presences:
             return None
-        return self._filtered(lambda part, turn: part.rows_meeting(turn, presences))
+        met: dict[int, Met] = {id(part): {} for part in self.parts}
+        return self._filtered(lambda part, turn: part.rows_meeting(turn, presences, met[id(part)]))
 
     def blocks(self, allowed: Bools) -> Iterator[Candidates]:
         """Yield the options of a factored stage that read allowed values, a block at a time; equal ones may repeat."""
@@ -129,10 +127,22 @@ class Stage:
         """
         if now is None:
             return lambda tables: np.logical_or.reduce([part.contains(tables) for part in self.parts])
-        weights = fingerprint_weights(self.local_count)
-        starts = range(0, len(now), 1024)
-        known = np.concatenate([fingerprints(now.tables[now.rows[start : start + 1024]], weights) for start in starts])
-        return lambda tables: np.isin(fingerprints(tables, weights), known)
+        return self._known([now.tables[now.rows[start : start + 1024]] for start in range(0, len(now), 1024)])
+
+    def membership_on(self, now: Candidates | None, locals_: Ints) -> Callable[[Ints], Bools] | None:
+        """Return what says of parts of tables, at these locals, whether an option has them; ``None`` where they are too
+        many to list."""
+        if now is not None:
+            return self._known([now.tables[now.rows[:, None], locals_]])
+        if self.count * locals_.size > _FULL_TABLE:
+            return None
+        return self._known([part.tables[:, turn[locals_]] for part in self.parts for turn in part.turns])
+
+    @staticmethod
+    def _known(tables: Sequence[Tables]) -> Callable[[Ints], Bools]:
+        weights = fingerprint_weights(tables[0].shape[1])
+        known = np.unique(np.concatenate([fingerprints(some, weights) for some in tables]))
+        return lambda some: np.isin(fingerprints(some, weights), known)
 
     def values(self, now: Candidates | None, allowed: Bools) -> Bools:
         """Return which values the remaining options take at each local (an over-approximation when they are many)."""
@@ -194,7 +204,7 @@ def fusion(first: Hole, second: Hole) -> tuple[Ints, Ints, Ints] | None:
     if (
         (first.locals_ < 0).any()
         or (second.locals_ < 0).any()
-        or (second.options.tables < 0).any()
+        or second.options.tables.min(initial=0) < 0
         or second.options.composition
     ):
         return None

@@ -54,7 +54,7 @@ def unknown_steps(problem: Problem) -> list[Fold]:
             case Gather(table=table):
                 seen |= {0} if bool((table == ZERO_CELL).any()) else frozenset()
             case Hole(options=options):
-                seen |= {0} if bool((options.tables < 0).any()) else frozenset()
+                seen |= {0} if bool(options.tables.min(initial=0) < 0) else frozenset()
             case Fold(op=op):
                 if op in found:
                     steps.append(one)

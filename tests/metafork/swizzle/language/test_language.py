@@ -19,7 +19,7 @@ BROKEN = [
     (HEAD + "y: [3, 2] = ?rotate{axs=0}(l)\n", "MF0902", 3, 21, "there is no option 'axs'"),
     (HEAD + "y: [3, 2] = ?transform{axis=0}(l)\n", "MF0904", 3, 13, "needs the option 'secondary'"),
     (HEAD + "y: [3, 2] = ?rotate{axis=2}(l)\n", "MF0903", 3, 13, "so there is no axis 2"),
-    (HEAD + "y: [3, 2] = ?transform{axis=0, secondary=1, level=5}(l)\n", "MF0904", 3, 13, "levels are 1 to 4, not 5"),
+    (HEAD + "y: [3, 2] = ?transform{axis=0, secondary=1, level=5}(l)\n", "MF0904", 3, 13, "levels are 0 to 4, not 5"),
     (HEAD + "x: [6] = input\n", "MF0904", 3, 10, "'x' is defined twice"),
     (HEAD + "s: [3] = fold(-)(l)\n", "MF0901", 3, 15, "as the operator of a fold"),
     (HEAD + "s: [3] = fold(+)(l)\nt: [] = fold(+)(s)\n", "MF0901", 4, 5, "expected a name or a number"),

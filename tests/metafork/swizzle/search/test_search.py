@@ -122,7 +122,7 @@ def test_the_search_is_deterministic_and_can_stop_early():
 
 
 def test_statistics_count_states():
-    search = Search(problem_of("stencil2d", k=5))
+    search = Search(problem_of("crc", s=4))
     count = len(list(search))
     statistics = search.statistics
     assert statistics.states_built > count
