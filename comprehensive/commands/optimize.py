@@ -349,6 +349,7 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 
 def _summary(result: Result, folder: Path) -> str:
+    from metafork.comprehensive.tree.examples import question
     from metafork.comprehensive.tree.legend import legend
     from metafork.comprehensive.tree.outline import outline, wrapped
     from metafork.comprehensive.tree.remarks import in_one_line
@@ -371,7 +372,9 @@ def _summary(result: Result, folder: Path) -> str:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:
         lines.append("there is no meta_schedule in this file")
-    return "\n".join([*lines, f"wrote {folder}/ (start with {folder}/report.md)"])
+    asked = question(result.document.schedules[0], folder) if len(result.schedules) == 1 else None
+    following = [f"next: {asked}"] if asked else []
+    return "\n".join([*lines, f"wrote {folder}/ (start with {folder}/report.md)", *following])
 
 
 class _Progress:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from binascii import b2a_base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ from metafork.algebra.symbols import DerivedSymbol
 from metafork.comprehensive.systems.points import Number
 from metafork.comprehensive.tree.colours import KINDS, spans
 from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from metafork.comprehensive.tree.legend import EXAMPLE, legend
+from metafork.comprehensive.tree.examples import gpus_for, point_to_show
+from metafork.comprehensive.tree.legend import legend
 from metafork.comprehensive.tree.render import escape
 from metafork.comprehensive.tree.schedule_tree import (
     Inconsistent,
@@ -36,13 +37,11 @@ from metafork.comprehensive.tree.schedule_tree import (
     Tree,
     without_decided,
 )
-from metafork.comprehensive.tree.selection import machine_point, other_machine, select, without_unasked
-from metafork.runtime.machine import PRESETS, given_values, gpus_of
+from metafork.comprehensive.tree.selection import without_unasked
+from metafork.runtime.machine import gpus_of
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("walk", "link", "chart", "view")
-_TRIED = (64, 32, 16, 8, 256, 1024, 4096)
-"""Numbers for parameters of which the first instance says nothing."""
 
 
 class LeafSource(Struct, frozen=True):
@@ -98,8 +97,8 @@ def _harmless(data: Any) -> str:
 def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dict[str, Any]:
     """Return what the page has of a schedule; it walks the one without the parameters that decide nothing."""
     schedule, unasked = without_unasked(whole, ())
-    gpus = dict(_gpus(schedule))
-    gpu, opening = _opening(schedule, gpus)
+    gpus = dict(gpus_for(schedule))
+    gpu, opening = point_to_show(schedule, gpus)
     return {
         "name": schedule.name,
         "function": schedule.function,
@@ -125,46 +124,6 @@ def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dic
 
 def _numbers(point: Mapping[str, Number]) -> list[list[str]]:
     return [[name, str(number)] for name, number in point.items()]
-
-
-def _gpus(schedule: ScheduleDocument) -> Iterator[tuple[str, dict[str, Number]]]:
-    """Yield the presets that the tree is for, each with the numbers of the schedule's machine symbols."""
-    own = {schedule.fields.get(one.limit, one.limit): one.own for one in schedule.counters if one.own is not None}
-    for preset in PRESETS:
-        point = machine_point(schedule, given_values(preset, own))
-        known = [one for one in schedule.start if one.symbols <= point.keys()]
-        if other_machine(schedule, point) is None and all(one.holds(point) for one in known):
-            yield preset, {name: number for name, number in point.items() if name in schedule.machine}
-
-
-def _opening(
-    schedule: ScheduleDocument, gpus: Mapping[str, Mapping[str, Number]]
-) -> tuple[str | None, dict[str, Number]]:
-    """Return the preset and the numbers at which the page opens, those of the first instance if there is one.
-
-    They choose the first leaf, or any, with the targets that counters have by themselves; if none of the points tried
-    does, they are an example of the first leaf, which may be on no known GPU.
-    """
-    parameters = (*schedule.data, *schedule.program, *schedule.opaque)
-    preset = EXAMPLE if EXAMPLE in gpus else next(iter(gpus), None)
-    known: dict[str, Number] = dict.fromkeys((*schedule.machine, *parameters), 1)
-    known.update((one.limit, one.target) for one in schedule.counters if one.target is not None and one.limit in known)
-    if preset is not None:
-        known |= gpus[preset]
-    if not schedule.leaves:
-        return preset, known
-    leaf = schedule.leaves[0]
-    witness = {name: number for name, number in (leaf.witness or {}).items() if name in known}
-    if preset is None:
-        return None, known | witness
-    instance = next((one.values for one in leaf.variants if one.values), {})
-    points = [{**known, **dict.fromkeys(parameters, number), **instance} for number in _TRIED]
-    points.append(known | {name: number for name, number in witness.items() if name in parameters})
-    chosen = [select(schedule, point).leaf for point in points]
-    for wanted in (leaf.id, *filter(None, chosen)):
-        if wanted in chosen:
-            return preset, points[chosen.index(wanted)]
-    return None, known | witness
 
 
 def _polynomial(polynomial: Polynomial) -> list[Any]:
