@@ -51,8 +51,12 @@ def rerolled(kernel: Kernel) -> Kernel:
 
 
 class _Hole(Struct, frozen=True):
-    """Where two copies differ: by a constant, or by the ``names`` of scalars, or of arrays of scalars."""
+    """Where two copies differ: by a constant, or by the ``names`` of scalars, or of arrays of scalars.
 
+    ``place`` is the way to it: by what number of statement, of body, of expression and operand.
+    """
+
+    place: tuple[int, ...]
     step: int = 0
     names: tuple[str, str] | None = None
 
@@ -119,18 +123,18 @@ class _Rerolled(Rewriter):
 
     def _count(self, body: Body, position: int, size: int) -> int:
         """Return how many copies of so many statements begin at a position."""
-        steps: list[int] | None = None
+        steps: list[tuple[tuple[int, ...], int, bool]] | None = None
         owners: dict[str, tuple[str, int]] = {}  # the scalar of the first copy that one stands for, and in which copy
         count = 1
         while position + (count + 1) * size <= len(body):
             begin = position + (count - 1) * size
             pairs = zip(body[begin : begin + size], body[begin + size : begin + 2 * size], strict=True)
             holes: list[_Hole] = []
-            if not all(self._differ(one, other, holes) for one, other in pairs) or not holes:
+            if not all(self._alike(*pair, holes, (at,)) for at, pair in enumerate(pairs)) or not holes:
                 break
-            if steps is None:
-                steps = [hole.step for hole in holes]
-            if steps != [hole.step for hole in holes]:
+            here = [(hole.place, hole.step, hole.names is None) for hole in holes]
+            steps = here if steps is None else steps
+            if steps != here:
                 break
             names = [hole.names for hole in holes if hole.names is not None]
             if count == 1 and not all(owners.setdefault(one, (one, 0)) == (one, 0) for one, _ in names):
@@ -144,44 +148,39 @@ class _Rerolled(Rewriter):
             count += 1
         return count
 
-    def _differ(self, one: ir.Stmt, other: ir.Stmt, holes: list[_Hole]) -> bool:
+    def _alike(self, one: ir.Stmt, other: ir.Stmt, holes: list[_Hole], place: tuple[int, ...]) -> bool:
         """Say whether two statements are copies; ``holes`` grows by where they differ."""
-        if type(one) is not type(other):
-            return False
         match one, other:
             case ir.Declare(), ir.Declare():
                 if one.type is not other.type or (one.value is None) != (other.value is None):
                     return False
                 names = ir.Var(one.name, one.type), ir.Var(other.name, other.type)
                 if one.value is None or other.value is None:
-                    return self._values(*names, holes)
-                return self._values(one.value, other.value, holes) and self._values(*names, holes)
+                    return self._same(*names, holes, place)
+                return self._same(one.value, other.value, holes, (*place, 0)) and self._same(*names, holes, (*place, 1))
             case ir.Assign(), ir.Assign():
                 same = (one.op, one.atomic, one.asynchronous) == (other.op, other.atomic, other.asynchronous)
-                return (
-                    same
-                    and self._values(one.value, other.value, holes)
-                    and self._values(one.target, other.target, holes)
-                )
+                pairs = (one.value, other.value), (one.target, other.target)
+                return same and all(self._same(*pair, holes, (*place, at)) for at, pair in enumerate(pairs))
             case ir.If(), ir.If():
                 return (
                     one.widened == other.widened
-                    and self._values(one.condition, other.condition, holes)
-                    and self._bodies(one.then, other.then, holes)
-                    and self._bodies(one.otherwise, other.otherwise, holes)
+                    and self._same(one.condition, other.condition, holes, (*place, 0))
+                    and self._bodies(one.then, other.then, holes, (*place, 1))
+                    and self._bodies(one.otherwise, other.otherwise, holes, (*place, 2))
                 )
             case ir.For(), ir.For():
-                heads = (one.init, one.condition, one.step, one.copies), (
-                    other.init, other.condition, other.step, other.copies,
-                )  # fmt: skip
-                return heads[0] == heads[1] and self._bodies(one.body, other.body, holes)
+                heads = [(loop.init, loop.condition, loop.step, loop.copies) for loop in (one, other)]
+                return heads[0] == heads[1] and self._bodies(one.body, other.body, holes, place)
             case _:
                 return False
 
-    def _bodies(self, one: Body, other: Body, holes: list[_Hole]) -> bool:
-        return len(one) == len(other) and all(self._differ(a, b, holes) for a, b in zip(one, other, strict=True))
+    def _bodies(self, one: Body, other: Body, holes: list[_Hole], place: tuple[int, ...]) -> bool:
+        if len(one) != len(other):
+            return False
+        return all(self._alike(*pair, holes, (*place, at)) for at, pair in enumerate(zip(one, other, strict=True)))
 
-    def _values(self, one: ir.Expr, other: ir.Expr, holes: list[_Hole]) -> bool:
+    def _same(self, one: ir.Expr, other: ir.Expr, holes: list[_Hole], place: tuple[int, ...]) -> bool:
         one, other = self.placed(one), self.placed(other)
         if one == other:
             return True
@@ -191,33 +190,25 @@ class _Rerolled(Rewriter):
             (base, first), (same, second) = split(one), split(other)
             if base == same:
                 if first != second:
-                    holes.append(_Hole(step=second - first))
+                    holes.append(_Hole(place, step=second - first))
                 return True
         match one, other:
-            case ir.Var(name=name), ir.Var(name=another) if {name, another} <= self._own:
-                holes.append(_Hole(names=(name, another)))
-                return True
-            case ir.Element(), ir.Element() if one.part == other.part and len(one.indices) == len(other.indices):
-                arrays = self._arrays.get(one.array), self._arrays.get(other.array)
-                if one.array != other.array:
-                    if arrays[0] is None or arrays[1] is None or arrays[0].length != arrays[1].length:
-                        return False
-                    if one.indices != other.indices:
-                        return False
-                    holes.append(_Hole(names=(one.array, other.array)))
-                    return True
-                return all(self._values(a, b, holes) for a, b in zip(one.indices, other.indices, strict=True))
-            case _:
-                pass
-        return (
-            type(one) is type(other)
-            and not isinstance(one, ir.Var | ir.IntConst | ir.FloatConst | ir.Element)
-            and getattr(one, "op", getattr(one, "name", "")) == getattr(other, "op", getattr(other, "name", ""))
-            and len(ir.subexpressions(one)) == len(ir.subexpressions(other))
-            and all(
-                self._values(a, b, holes) for a, b in zip(ir.subexpressions(one), ir.subexpressions(other), strict=True)
-            )
-        )
+            case ir.Var(name=name), ir.Var(name=another):
+                holes.append(_Hole(place, names=(name, another)))
+                return {name, another} <= self._own
+            case ir.Element(array=array), ir.Element(array=another) if array != another:
+                lengths = [self._arrays[name].length for name in (array, another) if name in self._arrays]
+                holes.append(_Hole(place, names=(array, another)))
+                return len(lengths) == 2 and lengths[0] == lengths[1] and one.indices == other.indices
+            case ((ir.Var() | ir.IntConst() | ir.FloatConst()), _):
+                return False
+        kinds = [
+            (type(e), getattr(e, "op", ""), getattr(e, "name", ""), getattr(e, "part", None)) for e in (one, other)
+        ]
+        operands = ir.subexpressions(one), ir.subexpressions(other)
+        if kinds[0] != kinds[1] or len(operands[0]) != len(operands[1]):
+            return False
+        return all(self._same(*pair, holes, (*place, at)) for at, pair in enumerate(zip(*operands, strict=True)))
 
     def placed(self, expr: ir.Expr) -> ir.Expr:
         """Return a scalar that is in an array as its element, and an element of an array as that of a larger one."""

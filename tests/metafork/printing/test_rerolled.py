@@ -45,6 +45,7 @@ LOOPS = {
     "carried": (0, "int a = x[p]; int b = a + x[p + 1]; int c = b + x[p + 2]; int d = c + x[p + 3]; y[p] = d;"),
     "sliding": (0, "int a = K * 3, b = K + u, c = K - 1, d = K % 5; y[p] = a + b; y[p + 1] = b + c; y[p + 2] = c + d;"),
     "one_for_two": (0, "int a = K + u, b = K * 3; y[p] = a - b; y[p + 1] = b - b; y[p + 2] = a - a;"),
+    "at_other_places": (0, "y[p] = x[p] * x[p + 4]; y[p + 1] = x[p + 1] * x[p + 4]; y[p + 2] = x[p + 1] * x[p + 5];"),
     "other_operations": (0, "y[p] = x[p] + 1; y[p + 1] = x[p + 1] - 1; y[p + 2] = x[p + 2] * 1;"),
     "left_early": (0, "for (int k = 0; k < K; k++) { if (x[p + k] == 7) break; if (x[p + k] == 8) break;"
                       " if (x[p + k] == 9) break; y[p] += 1; }"),
