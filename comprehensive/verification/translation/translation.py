@@ -56,6 +56,7 @@ from metafork.ir.kernel import Kernel
 from metafork.ir.marks import factors_of
 from metafork.ir.rewriting import variables
 from metafork.lowering.lowering import typed_kernel
+from metafork.printing.rerolled import rerolled
 
 SHAPES = 3
 """Block shapes for which a proof is tried."""
@@ -100,6 +101,7 @@ def validate(
     isl's operations are bounded, and ``seconds`` behind them (what is left is unknown).
     """
     deadline = time.monotonic() + seconds
+    kernel = None if kernel is None else rerolled(kernel)  # as its text has it
     factors = _factors(leaf) - _factors(source)
     try:
         tested = _played(source, leaf, kernel, points, deadline, factors | factors_of(leaf))

@@ -27,7 +27,7 @@ from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import together
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Facts, Scope
-from metafork.ir.program import Declare, Program, walk_statements
+from metafork.ir.program import Declare, Element, For, Program, Stmt, parts_of, walk_statements
 
 
 class Independence(Struct, frozen=True):
@@ -67,8 +67,7 @@ def _on_path(
     accesses = analyses.references(path.program, facts)
     if within is not None:
         accesses = tuple(access for access in accesses if _range_of(access, loop) is not None)
-        declared = (stmt.name for stmt in walk_statements(path.program.body) if isinstance(stmt, Declare))
-        if not accesses and loop in declared:
+        if not accesses and any(_touches(stmt, loop) for stmt in walk_statements(path.program.body)):
             return Independence(Verdict.UNKNOWN, f"what the loop over {loop} touches is not known")
     written = {access.array for access in accesses if access.writes} - private
     accesses = tuple(access for access in accesses if access.array in written)
@@ -85,6 +84,15 @@ def _on_path(
         if verdict is not Verdict.YES:
             return Independence(verdict, reason, _at_fault(first, second, loop))
     return Independence(Verdict.YES)
+
+
+def _touches(stmt: Stmt, loop: str) -> bool:
+    """Say whether a statement is the loop with that variable, and accesses some array."""
+    match stmt:
+        case For(init=Declare(name=name), body=body) if name == loop:
+            return any(isinstance(part, Element) for part in parts_of(body))
+        case _:
+            return False
 
 
 def _compared(

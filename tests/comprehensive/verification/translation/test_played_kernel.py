@@ -113,108 +113,142 @@ void columns(int m, int n, int B, const float a[m][n], const float x[m], float y
 }
 """
 
+GUARDED = """
+void guarded(int n, int m, int B, const float x[m], float y[n]) {
+  int blocks = n / B, tiles = (m + B - 1) / B;
+  meta_schedule cache(x) {
+    meta_for (int i = 0; i < blocks; i++)
+      for (int t = 0; t < tiles; t++)
+        meta_for (int u = 0; u < B; u++)
+          for (int k = 0; k < B; k++)
+            if (t * B + k < m)
+              y[i * B + u] += x[t * B + k];
+  }
+}
+"""
 FAULTS = [
     (
         "a row that is the one before",
         UPDATED,
-        "unrolling.coarsening",
+        "lowering.unrolling.coarsening",
         "first, ir.IntConst(more))",
         "first, ir.IntConst(more - 1))",
     ),
     (
         "rows behind the last",
         UPDATED,
-        "unrolling.coarsening",
+        "lowering.unrolling.coarsening",
         'insert(0, ir.binary("<=", after, loop.extent))',
         "count(0)",
     ),
     (
         "rows that no thread runs",
         UPDATED,
-        "unrolling.coarsening",
+        "lowering.unrolling.coarsening",
         'after = ir.Var(loop.var, INT), ir.binary("+", first, ir.IntConst(count))',
         'after = ir.Var(loop.var, INT), ir.binary("+", first, ir.IntConst(count - 1))',
     ),
     (
         "a condition of rows forgotten",
         UPDATED,
-        "unrolling.coarsening",
+        "lowering.unrolling.coarsening",
         "(ir.If(every(tests), side, each),) if tests else side",
         "side",
     ),
     (
         "columns in another stride",
         UPDATED,
-        "unrolling.columns",
+        "lowering.unrolling.columns",
         "extent, ir.IntConst(columns.count - 1)), ir.IntConst(columns.count)",
         "extent, ir.IntConst(columns.count)), ir.IntConst(columns.count)",
     ),
     (
         "vectors that begin anywhere",
         UPDATED,
-        "unrolling.columns",
+        "lowering.unrolling.columns",
         "for name, multiple in side.divided.items()]",
         "for name, multiple in ()]",
     ),
     (
         "a predicate missing in the columns left over",
         WITHOUT,
-        "unrolling.masks",
+        "lowering.unrolling.masks",
         "alone = tuple(ir.If(test, (",
         "alone = tuple(ir.If(tests[0], (",
     ),
     (
         "what four iterations leave over, twice",
         COLUMNS,
-        "unrolling.ahead",
+        "lowering.unrolling.ahead",
         "init=replace(init, value=even)",
         "init=replace(init, value=ir.IntConst(0))",
     ),
     (
         "the next iteration in place of this one",
         JAMMED,
-        "unrolling.jam",
+        "lowering.unrolling.jam",
         "variable, ir.IntConst(number))",
         "variable, ir.IntConst(number + 1))",
     ),
     (
         "what jammed iterations leave over",
         JAMMED,
-        "unrolling.jam",
+        "lowering.unrolling.jam",
         "return (main, replace(loop, init=replace(init, value=even)))",
         "return (main,)",
     ),
     (
         "a dependence between jammed iterations",
         CHAIN,
-        "unrolling.jam",
-        "if len(places) == 1 and is_mixed_radix(index, digits, prover):",
-        "if True:",
+        "transform.unroll_and_jam",
+        "if refused := legality.independent(program, found, analyses):",
+        "if False and (refused := legality.independent(program, found, analyses)):",
     ),
     (
         "registers that never come back",
         TILED,
-        "path",
+        "lowering.path",
         "for stmt in code.epilogue(self._copy_site())]",
         "for stmt in ()]",
     ),
     (
         "registers that are fetched from nowhere",
         TILED,
-        "private",
+        "lowering.private",
         'Assign(own, "", outside) if into_registers',
         'Assign(own, "", own) if into_registers',
     ),
-    ("no barrier behind a copy", TILED, "path", "return [ir.Barrier()]", "return []"),
+    ("no barrier behind a copy", TILED, "lowering.path", "return [ir.Barrier()]", "return []"),
     (
         "a tile without its last element",
         TILED,
-        "copies.window_copies",
+        "lowering.copies.window_copies",
         "walk = Walk(prefix, counters, extents, site",
         "walk = Walk(prefix, counters, tuple(one - 1 for one in extents), site",
     ),
+    (
+        "one iteration more than the guard lets run",
+        GUARDED,
+        "lowering.loop_bounds",
+        'past = ir.Cast(LONG, right) if op == "<"',
+        'past = ir.Cast(LONG, right) if op == ">"',
+    ),
+    (
+        "copies in the text that are all but the first one further on",
+        UPDATED,
+        "printing.rerolled",
+        "apart[1][1] - apart[0][1], self.variable",
+        "apart[1][1] - apart[0][1] + 1, self.variable",
+    ),
+    (
+        "scalars of copies that are others",
+        UPDATED,
+        "printing.rerolled",
+        "self.places[name] = array, number",
+        "self.places[name] = array, max(number - 1, 0)",
+    ),
 ]
-"""What is wrong, with which program it shows, and the text in a module of the lowering that another one replaces."""
+"""What is wrong, with which program it shows, and the text in a module that another one replaces."""
 
 
 def leaves(text):
@@ -228,15 +262,16 @@ def planted(monkeypatch):
     """Replace a text in a module of the lowering, and its functions and classes wherever they are used."""
 
     def plant(name, right, wrong):
-        module = importlib.import_module(f"metafork.lowering.{name}")
+        module = importlib.import_module(f"metafork.{name}")
         text = inspect.getsource(module)
         assert text.count(right) == 1
         faulty = ModuleType(module.__name__)
         exec(compile(text.replace(right, wrong), module.__file__, "exec"), faulty.__dict__)
-        for used in [one for key, one in sys.modules.items() if key.startswith("metafork.lowering")]:
+        for used in [one for key, one in sys.modules.items() if key.startswith("metafork.")]:
             for key, value in list(vars(used).items()):
-                if getattr(value, "__module__", "") == module.__name__ and hasattr(faulty, key):
-                    monkeypatch.setattr(used, key, getattr(faulty, key))
+                name = getattr(value, "__name__", key)
+                if getattr(value, "__module__", "") == module.__name__ and hasattr(faulty, name):
+                    monkeypatch.setattr(used, key, getattr(faulty, name))
 
     return plant
 
