@@ -20,6 +20,7 @@ from metafork.comprehensive.commands.faults import (
     reassociate_option,
     strict_option,
 )
+from metafork.comprehensive.commands.names import completed
 from metafork.comprehensive.streams import colored
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ def _entry(code: str) -> str:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=_FileOrCode(), metavar="FILE|CODE...")
-@click.option("--strategies", help="Names of the strategies that are asked, as for `metafork optimize`.")
+@click.option(
+    "--strategies",
+    shell_complete=completed("strategy"),
+    help="Names of the strategies that are asked, as for `metafork optimize`.",
+)
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @order_option
 @reassociate_option

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from metafork.comprehensive.commands.names import listed, told
+from metafork.comprehensive.commands.names import completed, listed, told
 from metafork.comprehensive.streams import colored
 from metafork.ir.messages.diagnostics import Diagnostic, Severity, in_order, render_json, render_sarif, render_text
 from metafork.ir.messages.line_markers import with_presumed_places
@@ -193,12 +193,14 @@ def chosen_options(function: Decorated) -> Decorated:
             "--counters",
             is_eager=True,
             callback=_names_of("counter"),
+            shell_complete=completed("counter"),
             help="Names, in the order in which they are evaluated; +NAME adds to the defaults; help lists all.",
         ),
         click.option(
             "--strategies",
             is_eager=True,
             callback=_names_of("strategy"),
+            shell_complete=completed("strategy"),
             help="Names, in the order in which they are tried, options in braces; +NAME adds to the defaults; help "
             "lists all.",
         ),
@@ -219,6 +221,7 @@ machine_option = click.option(
     "--machine",
     is_eager=True,
     callback=listed("machine"),
+    shell_complete=completed("machine"),
     help="The machines that leaves are for: a preset (sm_80, gfx942), a range (sm_80..sm_120), values "
     "(T=1024,Z=12288), or several; all.  By default those of the back end (sm_75..sm_120), "
     "with --order paper all.  help lists the presets.",

@@ -1,4 +1,4 @@
-"""Names that options take: the lists that ``--machine help`` prints, and what was meant by an unknown name."""
+"""Names that options take: the lists that ``--machine help`` prints, their completion, what an unknown one meant."""
 
 from __future__ import annotations
 
@@ -28,6 +28,33 @@ def listed(kind: str) -> Callable[[click.Context, click.Parameter, str | None], 
         return text
 
     return callback
+
+
+def completed(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return what shells ask for the rest of a name of a kind, the last one of several."""
+
+    def callback(_context: click.Context, _parameter: click.Parameter, text: str) -> list[str]:
+        before, comma, last = text.rpartition(",")
+        plus = "+" if last.startswith("+") else ""
+        return [f"{before}{comma}{plus}{name}" for name in _names(kind) if name.startswith(last.removeprefix("+"))]
+
+    return callback
+
+
+def _names(kind: str) -> tuple[str, ...]:
+    if kind == "machine":
+        from metafork.runtime.machine import PRESETS
+
+        return (*PRESETS, "all")
+    if kind == "back end":
+        from metafork.comprehensive.emit.targets.table import known_targets
+
+        return tuple(known_targets())
+    from metafork.comprehensive import registry
+
+    if kind == "counter":
+        return (*registry.COUNTERS, *registry.OPTIONAL_COUNTERS)
+    return (*registry.STRATEGIES, *registry.OPTIONAL_STRATEGIES)
 
 
 def told(error: UnknownNameError) -> str:

@@ -31,7 +31,7 @@ from metafork.comprehensive.commands.faults import (
     static_option,
     strict_option,
 )
-from metafork.comprehensive.commands.names import listed
+from metafork.comprehensive.commands.names import completed, listed
 from metafork.comprehensive.commands.side_by_side import in_order
 from metafork.comprehensive.streams import moves_its_cursor
 
@@ -74,6 +74,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
     show_default=True,
     is_eager=True,
     callback=listed("back end"),
+    shell_complete=completed("back end"),
     help="What kernels become: cuda, ptx, hip, opencl, or a plugin's; help lists all.",
 )
 @click.option(

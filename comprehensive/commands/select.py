@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from metafork.comprehensive.commands.faults import InputFile, mistakes_of_options, refuse_source
-from metafork.comprehensive.commands.names import listed
+from metafork.comprehensive.commands.names import completed, listed
 
 if TYPE_CHECKING:
     from metafork.comprehensive.systems.points import Number
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     required=True,
     is_eager=True,
     callback=listed("machine"),
+    shell_complete=completed("machine"),
     help="A preset (sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096); help lists the presets.",
 )
 @click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
