@@ -39,6 +39,7 @@ from metafork.comprehensive.verification.instrumented import Branch, instrumente
 from metafork.ir.arithmetic.math_functions import INEXACT
 from metafork.ir.translation_unit import Function, TranslationUnit
 from metafork.printing.cuda import kernel_text
+from metafork.printing.rerolled import rerolled
 
 SANITIZERS = ("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error")
 """Undefined behaviour ends the program without a word, which compiles in three quarters of the time."""
@@ -64,8 +65,8 @@ def raced_code_of(code_of: CodeOf, branches: dict[str, tuple[Branch, ...]]) -> C
 
     def raced_code(variant: Variant) -> LeafCode:
         kernel = code_of(variant).kernel
-        telling, branches[variant.kernel] = instrumented(kernel)
-        return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(telling))
+        telling, branches[variant.kernel] = instrumented(rerolled(kernel))
+        return LeafCode(kernel, '#include "metafork/race.h"\n' + kernel_text(telling, in_loops=False))
 
     return raced_code
 

@@ -83,15 +83,20 @@ def identifiers(kernel: Kernel) -> frozenset[str]:
 
 
 def kernel_text(
-    kernel: Kernel, constants: Sequence[tuple[Argument, Expr | None]] = (), *, with_lines: bool = False
+    kernel: Kernel,
+    constants: Sequence[tuple[Argument, Expr | None]] = (),
+    *,
+    with_lines: bool = False,
+    in_loops: bool = True,
 ) -> str:
     """Return the definition of the kernel: scalar arguments first, then the pointers of its global memories.
 
     ``constants`` are scalars that are no arguments: what they are computed as, or ``None`` where a macro
     (``constant_macro``) is the value.  ``with_lines`` marks the line of the input that each statement comes from
-    (``metafork.printing.input_lines``).  Raises ``ValueError`` where a memory of the shared space has no offset.
+    (``metafork.printing.input_lines``), ``in_loops`` has copies of statements as loops
+    (``metafork.printing.rerolled``).  Raises ``ValueError`` where a memory of the shared space has no offset.
     """
-    kernel = rerolled(kernel)
+    kernel = rerolled(kernel) if in_loops else kernel
     outer = [one.name for one in (*kernel.scalars, *(one for one, _ in constants))] + [
         memory.name for memory in kernel.memories
     ]

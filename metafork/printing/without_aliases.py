@@ -35,7 +35,7 @@ def without_aliases(body: Body) -> Body:
     counters = {s.init.name for s in statements if isinstance(s, ir.For) and isinstance(s.init, ir.Declare)}
     changing = assigned_variables(body)
     fixed = {name for name, count in declared.items() if count == 1} - counters - changing
-    forms = _Forms(fixed, changing)
+    forms = _Forms(fixed, changing, declared.keys())
     forms.body(body)
     return _WithoutAliases(fixed, forms).body(body)
 
@@ -43,8 +43,8 @@ def without_aliases(body: Body) -> Body:
 class _Forms(Visitor):
     """What scalars are, as sums of products and a constant."""
 
-    def __init__(self, fixed: Set[str], changing: Set[str]) -> None:
-        self._fixed, self._changing = fixed, changing
+    def __init__(self, fixed: Set[str], changing: Set[str], names: Set[str]) -> None:
+        self._fixed, self._changing, self.names = fixed, changing, names
         self.of: dict[str, _Linear] = {}
         self.alike: defaultdict[frozenset[tuple[ir.Expr, int]], list[str]] = defaultdict(list)
 
@@ -94,7 +94,7 @@ class _WithoutAliases(Rewriter):
         self._values: dict[str, ir.Expr] = {}
         self._forms: dict[str, _Linear] = {}
         for sum_, names in forms.alike.items():
-            if len(names) >= SEVERAL and any(re.search(r"_\d+$", name) for name in names):
+            if len(names) >= SEVERAL and any(re.sub(r"(_\d+)+$", "", name) in forms.names - {name} for name in names):
                 self._forms |= {name: (sum_, forms.of[name][1]) for name in names}
 
     def variable(self, node: ir.Var) -> ir.Expr:
