@@ -283,7 +283,7 @@ CASES = (
     ),
     _case(
         "Floyd-Warshall", "bench/programs/floyd_warshall.mf", "floyd_warshall", "n B0 B1 d", {"n": 384},
-        _shapes("B0 B1", (16, 64), (32, 64)),
+        _shapes("B0 B1", (16, 64), (8, 64)),
         _distances, "d",
         "eliminations.floyd_warshall", "n d", 4 * 384**3 / WARP, MEMORY,
         {"n": 3072},
