@@ -12,7 +12,7 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_shape import UnknownShapeError, in_groups
 from metafork.analysis.values.scope import Scope
 from metafork.evaluators.counter import CounterValue, NotKnown
-from metafork.ir.marks import phases, results_of
+from metafork.ir.marks import phases, rows_of
 from metafork.ir.program import Version
 
 
@@ -30,10 +30,10 @@ class WholeRows(Struct, frozen=True):
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
         """Return the share; not known where phases differ in their rows, or a thread has one."""
-        several = [(axis, count) for axis, count in enumerate(results_of(version.program)[:-1]) if count > 1]
-        if not several:
+        several = rows_of(version.program)
+        if several is None:
             return NotKnown("a thread has one row")
-        loop, count = several[0]
+        loop, count = several
         scope = Scope.of(analyses.facts(version.program))
         extents = {scope.polynomial(phase.threads[loop].extent) for phase in phases(version.program)}
         extent = extents.pop()

@@ -113,7 +113,7 @@ class InstanceMaker:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
             own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
-            tiled, untiled = (several_results(one.program) for one in (version, dynamic.version))
+            tiled, untiled = (bool(several_results(one.program)) for one in (version, dynamic.version))
             worth = not self.typical or tiled > untiled or is_simpler(lowered, other)
             if own in (*seen, _without_name(other)) or not worth:
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")

@@ -1,4 +1,4 @@
-"""Marks of loops: how many iterations a thread runs side by side.
+"""Marks of loops: how many iterations a thread runs side by side, and which loops and bodies can have them.
 
 ``MetaFor.results`` are those of a thread loop, ``For.copies`` those of a loop of a thread.  Directives make them
 (``metafork.transform.coarsen``, ``metafork.transform.unroll_and_jam``), and lowering carries them out; what a program
@@ -49,9 +49,15 @@ def results_of(program: ir.Program) -> tuple[int, ...]:
     return next((tuple(loop.results for loop in phase.threads) for phase in phases(program)), ())
 
 
-def several_results(program: ir.Program) -> bool:
-    """Say whether a thread runs several iterations of some thread loop."""
-    return any(count > 1 for count in results_of(program))
+def several_results(program: ir.Program) -> dict[int, int]:
+    """Return how many iterations of thread loops one thread runs, by number, of those of which it runs several."""
+    return {axis: count for axis, count in enumerate(results_of(program)) if count > 1}
+
+
+def rows_of(program: ir.Program) -> tuple[int, int] | None:
+    """Return the outermost loop of which a thread runs several iterations, and how many; not the innermost of all."""
+    last = len(program.grid) - 1
+    return next(((axis, count) for axis, count in several_results(program).items() if axis < last), None)
 
 
 def factors_of(program: ir.Program) -> frozenset[int]:

@@ -30,6 +30,7 @@ from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, conjunction
 from metafork.ir.rewriting import assigned_variables, substitute, variables
 from metafork.lowering.unrolling.ahead import unrolls
+from metafork.lowering.unrolling.coarsening import is_plain
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]
@@ -49,7 +50,7 @@ def bounded(loop: ir.For, varying: Set[str], taken: set[str]) -> Body:
     changing, own = assigned_variables(loop.body), set[str]()
     known: dict[str, ir.Expr] = {}
     for one in scalars:
-        if not isinstance(one, ir.Declare) or one.value is None or not _is_plain(one.value):
+        if not isinstance(one, ir.Declare) or one.value is None or not is_plain(one.value):
             return (loop,)
         own.add(one.name)
         if one.name not in changing and one.type is one.value.type is INT:
@@ -87,7 +88,7 @@ def _bound(part: ir.Expr, counter: str, known: dict[str, ir.Expr], varying: Set[
         case _:
             return None
     start = _behind(left, counter, known)
-    if start is None or not _is_plain(right):
+    if start is None or not is_plain(right):
         return None
     names = variables(right) | (set() if start == ir.IntConst(0) else variables(start))
     if names & (varying | {counter}):
@@ -108,14 +109,6 @@ def _behind(expr: ir.Expr, counter: str, known: dict[str, ir.Expr]) -> ir.Expr |
                 rest = _behind(one, counter, known)
                 if rest is not None and other.type is INT:
                     plain = substitute(other, known)
-                    if _is_plain(plain):
+                    if is_plain(plain):
                         return plain if rest == ir.IntConst(0) else ir.binary("+", rest, plain)
     return None
-
-
-def _is_plain(expr: ir.Expr) -> bool:
-    """Say whether an expression may be evaluated anywhere: it reads no memory, and divides and calls nothing."""
-    return not any(
-        isinstance(part, ir.Element | ir.Call) or (isinstance(part, ir.Binary) and part.op in ("/", "%"))
-        for part in ir.walk_expression(expr)
-    )

@@ -25,7 +25,8 @@ def loads_first(body: Body) -> Body:
             case ir.Declare(value=value) if value is not None:
                 between = tuple(result[place:])
                 changing = assigned_variables(between) | {s.name for s in between if isinstance(s, ir.Declare)}
-                if not (arrays_read(value) & _written(between) or variables(value) & changing):
+                hidden = stmt.name in {part.name for part in ir.parts_of(between) if isinstance(part, ir.Var)}
+                if not (arrays_read(value) & _written(between) or variables(value) & changing or hidden):
                     at = _behind_alike(stmt, result, begin, place)
                     result[at:at] = together
                     place += len(together)
@@ -65,6 +66,8 @@ def _behind_alike(stmt: ir.Declare, body: Sequence[ir.Stmt], begin: int, end: in
         other = body[place - 1]
         if not isinstance(other, ir.Declare) or other.name in needed:
             break
+        if other.value is not None and stmt.name in variables(other.value):
+            break  # another scalar of that name
         if isinstance(other.value, ir.Element) and other.value.part is not None and other.value.part.place > 0:
             continue
         theirs, behind = _skeleton(other), place - 1 + lanes_read(other)

@@ -107,15 +107,13 @@ class _Rerolled(Rewriter):
         result: list[ir.Stmt] = []
         position = 0
         while position < len(body):
-            best = max(
-                ((self._count(body, position, size), size) for size in range(1, LONGEST + 1)),
-                key=lambda found: (found[0] >= FEWEST, -found[1]),
-            )
-            count, size = best
-            if count < FEWEST:
+            counts = ((self._count(body, position, size), size) for size in range(1, LONGEST + 1))
+            found = next((one for one in counts if one[0] >= FEWEST), None)
+            if found is None:
                 result.append(body[position])
                 position += 1
                 continue
+            count, size = found
             copies = [body[position + at * size : position + (at + 1) * size] for at in range(count)]
             result.append(self._loop(copies))
             position += count * size
@@ -136,14 +134,7 @@ class _Rerolled(Rewriter):
             steps = here if steps is None else steps
             if steps != here:
                 break
-            names = [hole.names for hole in holes if hole.names is not None]
-            if count == 1 and not all(owners.setdefault(one, (one, 0)) == (one, 0) for one, _ in names):
-                break
-            if not all(owners.get(one, ("", 0))[1] == count - 1 for one, _ in names):
-                break
-            if not all(
-                owners.setdefault(two, (owners[one][0], count)) == (owners[one][0], count) for one, two in names
-            ):
+            if not _goes_on([hole.names for hole in holes if hole.names is not None], owners, count):
                 break
             count += 1
         return count
@@ -152,11 +143,9 @@ class _Rerolled(Rewriter):
         """Say whether two statements are copies; ``holes`` grows by where they differ."""
         match one, other:
             case ir.Declare(), ir.Declare():
-                if one.type is not other.type or (one.value is None) != (other.value is None):
+                if one.type is not other.type or one.value is None or other.value is None:
                     return False
                 names = ir.Var(one.name, one.type), ir.Var(other.name, other.type)
-                if one.value is None or other.value is None:
-                    return self._same(*names, holes, place)
                 return self._same(one.value, other.value, holes, (*place, 0)) and self._same(*names, holes, (*place, 1))
             case ir.Assign(), ir.Assign():
                 same = (one.op, one.atomic, one.asynchronous) == (other.op, other.atomic, other.asynchronous)
@@ -202,11 +191,8 @@ class _Rerolled(Rewriter):
                 return len(lengths) == 2 and lengths[0] == lengths[1] and one.indices == other.indices
             case ((ir.Var() | ir.IntConst() | ir.FloatConst()), _):
                 return False
-        kinds = [
-            (type(e), getattr(e, "op", ""), getattr(e, "name", ""), getattr(e, "part", None)) for e in (one, other)
-        ]
         operands = ir.subexpressions(one), ir.subexpressions(other)
-        if kinds[0] != kinds[1] or len(operands[0]) != len(operands[1]):
+        if len(operands[0]) != len(operands[1]) or with_operands(one, operands[1]) != other:
             return False
         return all(self._same(*pair, holes, (*place, at)) for at, pair in enumerate(zip(*operands, strict=True)))
 
@@ -292,14 +278,14 @@ class _Merge(Struct, frozen=True):
         """Return copies of a statement as one."""
         first = each[0]
         match first:
-            case ir.Declare(type=type_, value=value):
+            case ir.Declare(type=type_):
                 declared = [one for one in each if isinstance(one, ir.Declare)]
-                new = None if value is None else self.value([one.value for one in declared if one.value is not None])
+                new = self.value([one.value for one in declared if one.value is not None])
                 target = self.value([ir.Var(one.name, type_) for one in declared])
                 if isinstance(target, ir.Var):
                     return replace(first, name=target.name, value=new)
                 assert isinstance(target, ir.Element)
-                return ir.Assign(target, "", ir.IntConst(0, type_) if new is None else new, first.span)
+                return ir.Assign(target, "", new, first.span)
             case ir.Assign():
                 assigned = [one for one in each if isinstance(one, ir.Assign)]
                 value = self.value([one.value for one in assigned])
@@ -342,10 +328,9 @@ class _Merge(Struct, frozen=True):
                 elements = [one for one in each if isinstance(one, ir.Element)]
                 names = [one.array for one in elements]
                 if len(set(names)) > 1:
-                    length = self.walk.length(array)
-                    larger = self.walk.array_of(names)
-                    index = _plus_grown(indices[0], length, self.variable)
-                    return ir.Element(larger, (index,), first.type)
+                    base, constant = split(indices[0])
+                    index = _grown(base, constant, self.walk.length(array), self.variable, INT)
+                    return ir.Element(self.walk.array_of(names), (index,), first.type)
                 new = tuple(self.value(list(one)) for one in zip(*(e.indices for e in elements), strict=True))
                 return replace(first, indices=new)
             case _:
@@ -380,6 +365,15 @@ class _InArrays(Rewriter):
         return () if new.value is None else ir.Assign(target, "", new.value, node.span)
 
 
+def _goes_on(names: Sequence[tuple[str, str]], owners: dict[str, tuple[str, int]], count: int) -> bool:
+    """Say whether names of two neighbours go on with those before; ``owners`` grows by those of copy ``count``."""
+    for one, two in names:
+        first, copy = owners.setdefault(one, (one, 0)) if count == 1 else owners.get(one, ("", 0))
+        if copy != count - 1 or owners.setdefault(two, (first, count)) != (first, count):
+            return False
+    return True
+
+
 def _depth(stmt: ir.Stmt) -> int:
     """Return how many loops over copies stand in each other in a statement."""
     inside = [_depth(one) for one in _inner(stmt)]
@@ -402,11 +396,6 @@ def _plus(expr: ir.Expr, offset: int) -> ir.Expr:
         return ir.IntConst(constant + offset, expr.type)
     away = ir.IntConst(abs(constant + offset), expr.type)
     return base if away.value == 0 else ir.binary("+" if constant + offset > 0 else "-", base, away)
-
-
-def _plus_grown(index: ir.Expr, length: int, variable: ir.Var) -> ir.Expr:
-    base, constant = split(index)
-    return _grown(base, constant, length, variable, INT)
 
 
 def _grown(base: ir.Expr | None, constant: int, step: int, variable: ir.Var, type_: ScalarType) -> ir.Expr:

@@ -48,7 +48,15 @@ from metafork.evaluators.counter import NotKnown
 from metafork.evaluators.kernels import has_vectors
 from metafork.evaluators.registers_per_thread import registers
 from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
-from metafork.ir.marks import can_run_together, is_coarsenable, phases, results_of, several_results, with_results
+from metafork.ir.marks import (
+    can_run_together,
+    is_coarsenable,
+    phases,
+    results_of,
+    rows_of,
+    several_results,
+    with_results,
+)
 from metafork.ir.program import Program, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.loops.aligned_start import with_aligned_start
@@ -176,11 +184,10 @@ def _taller(tiled: _Tiled) -> _Shape | str:
     shorter = _columns(tiled)
     if isinstance(shorter, str):
         return shorter
-    *outer, columns = results_of(shorter.program)
-    several = [(axis, count) for axis, count in enumerate(outer) if count > 1]
-    if not several:
+    several, columns = rows_of(shorter.program), results_of(shorter.program)[-1]
+    if several is None:
         return "rows of columns share no loads"
-    ((loop, few),) = several
+    loop, few = several
     rows = 2 * few
     if rows > iterations(program, loop):
         return f"there are fewer than {rows} rows"

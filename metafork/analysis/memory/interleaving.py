@@ -24,7 +24,7 @@ from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.mapping import ROW_BY_ROW
-from metafork.ir.marks import results_of
+from metafork.ir.marks import rows_of
 from metafork.ir.program import Program
 
 VECTOR = 16
@@ -102,10 +102,10 @@ def _fits(reference: Reference, window: Window, apart: Polynomial, trips: int) -
 
 def _rows(reference: Reference, program: Program) -> tuple[Constraint, ...]:
     """Return that a block has as many rows as a thread takes: in smaller blocks of such threads little is gained."""
-    several = [(axis, count) for axis, count in enumerate(results_of(program)[:-1]) if count > 1]
-    if not several:
+    several = rows_of(program)
+    if several is None:
         return ()
-    number, count = several[0]
+    number, count = several
     rows = [loop.trips for loop in reference.loops if loop.kind is LoopKind.THREAD][number]
     return () if rows is None else (at_most(count, rows),)
 

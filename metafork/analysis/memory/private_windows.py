@@ -21,7 +21,7 @@ from metafork.analysis.delinearization import coordinates, split_factors
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, all_run
 from metafork.ir.mapping import ROW_BY_ROW
-from metafork.ir.marks import results_of, several_results
+from metafork.ir.marks import rows_of, several_results
 from metafork.ir.program import Array, BlockArray, Program, Stmt, walk_statements
 
 LARGEST_PRIVATE = 16
@@ -105,15 +105,12 @@ def _own(program: Program, prover: Prover, array: Array, found: Sequence[Referen
 
 def _of_rows(program: Program, windows: Iterable[PrivateWindow], most: int) -> tuple[PrivateWindow, ...]:
     """Return the windows of which each thread has few elements, for each of the iterations that it runs."""
-    results = results_of(program)
-    several = [(axis, count) for axis, count in enumerate(results) if count > 1]
-    if program.striding is not None or len(several) > 1:
+    several, of_rows = several_results(program), rows_of(program)
+    if program.striding is not None or len(several) > 1 or (several and of_rows is None):
         return ()
-    if not several:
+    if of_rows is None:
         return tuple(windows)
-    ((loop, rows),) = several
-    if loop == len(results) - 1:
-        return ()
+    loop, rows = of_rows
     each = (replace(one, rows=(len(one.threads) - 1 - loop, rows)) for one in windows if one.certain)
     return tuple(one for one in each if one.registers <= most)
 

@@ -151,17 +151,17 @@ def rows_of(body: Body, loops: Set[str]) -> Rows:
     definitions = {
         one.name: one.value
         for one in scalars
-        if isinstance(one, ir.Declare) and one.value is not None and one.name not in changing and _is_plain(one.value)
+        if isinstance(one, ir.Declare) and one.value is not None and one.name not in changing and is_plain(one.value)
     }
     parts = list(conjuncts(condition))
-    same = tuple(part for part in parts if _is_plain(part) and not variables(part) & names)
+    same = tuple(part for part in parts if is_plain(part) and not variables(part) & names)
     own = tuple(part for part in parts if part not in same)
     sizes = dict.fromkeys(loops, 1)
     for name, value in definitions.items():
         if variables(value) & names <= sizes.keys():
             sizes[name] = _size(value, sizes)
     if all(
-        _is_plain(part) and variables(part) & names <= sizes.keys() and _size(part, sizes) <= LARGEST_TEST
+        is_plain(part) and variables(part) & names <= sizes.keys() and _size(part, sizes) <= LARGEST_TEST
         for part in own
     ):
         return Rows((*scalars, *then), same, own, tuple(scalars))
@@ -174,7 +174,7 @@ def _size(expr: ir.Expr, sizes: Mapping[str, int]) -> int:
     return sum(sizes.get(part.name, 1) if isinstance(part, ir.Var) else 1 for part in ir.walk_expression(expr))
 
 
-def _is_plain(expr: ir.Expr) -> bool:
+def is_plain(expr: ir.Expr) -> bool:
     """Say whether an expression may be evaluated before the conditions that stand before it."""
     return not any(
         isinstance(part, ir.Element | ir.Call) or (isinstance(part, ir.Binary) and part.op in ("/", "%"))

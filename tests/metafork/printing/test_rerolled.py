@@ -1,11 +1,13 @@
 """Copies of statements become unrolled loops in the text, others stay; what kernels compute stays as it was."""
 
 import pytest
+from msgspec.structs import replace
 
 from metafork.ir.invariants import check_kernel
-from metafork.ir.program import WHOLE, For, walk_statements
+from metafork.ir.program import INT, WHOLE, Assign, Declare, Element, For, IntConst, Var, walk_statements
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
+from metafork.printing.loads_first import loads_first
 from metafork.printing.rerolled import rerolled
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
@@ -74,6 +76,13 @@ def test_what_a_copy_alone_knows_stays_a_scalar():
     text = kernel_text(lower(program(TEXT.format(name="f", body=ALONE)), "k"))
     assert "int a = x[p + copy];" in text
     assert "b * b" not in text
+
+
+def test_a_scalar_does_not_move_before_what_reads_another_of_its_name():
+    load = Declare("t", INT, Element("x", (IntConst(0),), INT))
+    reads = Assign(Element("y", (IntConst(0),), INT), "", Var("t", INT))
+    assert loads_first((reads, load)) == (reads, load)
+    assert loads_first((reads, replace(load, name="s"))) == (replace(load, name="s"), reads)
 
 
 def test_kernels_compute_what_the_program_means(tmp_path):
