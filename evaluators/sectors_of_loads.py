@@ -1,14 +1,15 @@
 """Sectors of loads: what a warp asks for, a result, where a thread runs several rows of several columns.
 
 Elements that several results of a thread read count once.  Of a row of an array, elements that lie side by side from an
-even place on are one access of two; an access takes the sectors of 32 threads that lie ``columns`` elements apart,
-whatever its width, and one sector where all threads read the same element.  Loops of few constant trips are unrolled as
+even place on are one access of two, and of a thread with four columns of four, if they begin at a multiple of four and
+rows are as long.  An access takes the sectors of 32 threads that lie ``columns`` elements apart, whatever its width,
+and one sector where all threads read the same element.  Loops of few constant trips are unrolled as
 ``lowering.unrolling.shared_loads`` does it; what a trip of another loop reads is no other trip's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -19,8 +20,9 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.memory.block_memory import BlockMemory
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.analysis.values.scope import Scope
 from metafork.ir.marks import phases
-from metafork.ir.program import Declare, For, If, Stmt
+from metafork.ir.program import Array, Declare, For, If, Stmt
 from metafork.lowering.unrolling.short_loops import is_unrolled, places_of
 from metafork.lowering.unrolling.vectors import WARP, sectors_of_access
 
@@ -36,11 +38,13 @@ def sectors_of_loads(memory: BlockMemory, loop: int, rows: int, columns: int) ->
     """
     total = Fraction(0)
     for path in memory.paths:
+        arrays = path.program.arrays if columns % 4 == 0 else ()
+        fours = {one.name for one in arrays if _in_fours(one, Scope.of(memory.facts))}
         for number, phase in enumerate(phases(path.program)):
             unrolled = _unrolled(phase.body, rows * columns)
             counts = {phase.threads[loop].var: rows, phase.threads[-1].var: columns}
             reads = [one for one in path.references if one.reads and one.phase == number]
-            total += _of_phase(reads, counts, unrolled)
+            total += _of_phase(reads, counts, unrolled, fours)
     return total / (rows * columns)
 
 
@@ -56,8 +60,13 @@ class _Line(Struct, frozen=True):
     rest: tuple[Polynomial, ...]
 
 
-def _of_phase(reads: Sequence[Reference], counts: Mapping[str, int], unrolled: frozenset[str]) -> Fraction:
-    """Return the sectors of what a thread reads in a phase; ``counts`` are those of its rows and of its columns."""
+def _of_phase(
+    reads: Sequence[Reference], counts: Mapping[str, int], unrolled: frozenset[str], fours: Set[str]
+) -> Fraction:
+    """Return the sectors of what a thread reads in a phase; ``counts`` are those of its rows and of its columns.
+
+    ``fours`` are the arrays of which an access may have four elements.
+    """
     _, columns = counts.values()
     result, lines = Fraction(0), dict[_Line, set[int]]()
     for array, size, indices, loops in {(one.array, one.element.type.size, one.indices, one.loops) for one in reads}:
@@ -79,9 +88,25 @@ def _of_phase(reads: Sequence[Reference], counts: Mapping[str, int], unrolled: f
             constant = int(last.terms().get((), 0)) if aside else 0
             lines.setdefault(_Line(array, sectors, often, (*others, last - constant)), set()).add(constant)
     for line, places in lines.items():
-        pairs = sum(one % 2 == 0 and one + 1 in places for one in places)
-        result += line.sectors * line.often * (len(places) - pairs)
+        result += line.sectors * line.often * _accesses(places, (4, 2) if line.array in fours else (2,))
     return result
+
+
+def _in_fours(array: Array, scope: Scope) -> bool:
+    """Say whether rows of an array have a multiple of four elements of at most 4 bytes where parameters are such."""
+    row = scope.polynomial(array.extents[-1])
+    return array.element.size <= 4 and row is not None and int(row.terms().get((), 0)) % 4 == 0
+
+
+def _accesses(places: Set[int], widths: Iterable[int]) -> int:
+    """Return how many accesses elements at these places of a row take, of which some take several."""
+    left, vectors = set(places), 0
+    for width in widths:
+        for first in sorted(one for one in left if one % width == 0):
+            if (group := set(range(first, first + width))) <= left:
+                left -= group
+                vectors += 1
+    return vectors + len(left)
 
 
 def _trips(loops: Sequence[LoopRange], unrolled: frozenset[str]) -> tuple[dict[str, int], int]:

@@ -23,10 +23,14 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
 - *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
   more than one.
-- *rows*: neighbouring iterations of the outer thread loop that share the most loads.  Where these come from shared
-  memory, in a loop of the thread (a tile of a matrix), fewer rows, so that what a thread keeps of all of them across a
-  block-level loop still has registers; a stencil's tile, of which a thread reads each element once, leaves threads as
-  they are.
+- *fewer* columns and planes, eight results and then four, for blocks in which more leave no full warp: 8 by 32 threads,
+  which many people write, have room for eight.  Columns are then two where that takes fewer sectors: a stencil's rows
+  are read again by the results above and below them.
+- *rows*: neighbouring iterations of the outer thread loop that share the most loads, eight and then four.  Where these
+  come from shared memory, in a loop of the thread (a tile of a matrix), fewer rows, so that what a thread keeps of all
+  of them across a block-level loop still has registers; a stencil's tile, of which a thread reads each element once,
+  leaves threads as they are.  Of loops that share as many it is the innermost, which has the most iterations in most
+  blocks.
 
 Arrays of a block's own, structures in shared memory, and elements kept in registers without a tile leave threads as
 they are.  With a tile, or with elements in registers, there are rows alone: the threads that share a window save loads.
@@ -69,7 +73,8 @@ from metafork.transform.schedule import applied
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
-ROWS, PLANES = 8, (8, 4)
+ROWS, FEW_ROWS = 8, 4
+PLANES, FEWER_PLANES = (8, 4), (2, 4)
 """Rows without columns, and planes with rows of each."""
 OF_TILES = (4, 2)
 """How many rows are tried where the loads that they share come from shared memory."""
@@ -77,6 +82,12 @@ WORTH = Fraction(9, 10)
 """What loads, or their sectors, have to fall to for the registers of more results to pay."""
 MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
+
+
+NAMES = (
+    *("taller", "columns", "planes", "fewer columns", "fewer planes", "rows"),
+    *("few columns", "few rows", "other columns"),
+)
 
 
 class RegisterTile(Strategy, frozen=True):
@@ -89,7 +100,7 @@ class RegisterTile(Strategy, frozen=True):
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     results: int = 32
-    shapes: tuple[str, ...] = ("taller", "columns", "planes", "rows", "other columns", "other rows")
+    shapes: tuple[str, ...] = NAMES
     grows: bool = True
 
     def __post_init__(self) -> None:
@@ -118,23 +129,23 @@ class RegisterTile(Strategy, frozen=True):
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
                 grown = _grown(shape.program, analyses) if self.grows else shape.program
-                # Of blocks that have no warp of columns, none has one of planes, which are more results; blocks that
-                # grow are not too flat.
-                needless = {"planes"} if shape.columns else set()
-                needless |= {"other columns", "other rows"} if grown is not shape.program else set()
+                # Where there are columns, planes and rows save less; blocks that grow are not too small.
+                needless = {"planes", "fewer planes", "rows"} if shape.columns else set()
+                needless |= {"few rows"} if kind == "few columns" else set()
+                needless |= FOR_SMALL_BLOCKS if grown is not shape.program else set()
                 left = tuple(one for one in self.shapes[number:] if one not in needless)
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
                 needs = (*shape.needs, *full_tiles(grown))
                 tiled = replace(version, program=grown)
                 return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
-        if self.shapes != STRATEGY.shapes and (fewer := self._of_fewer(program)) is not None:
+        if self.shapes != NAMES and (fewer := self._of_fewer(program)) is not None:
             return fewer.apply(version, analyses)
         return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
 
     def _of_fewer(self, program: Program) -> RegisterTile | None:
         """Return what is tried behind the last shape of blocks that keep their threads: with fewer, all shapes."""
-        return replace(self, shapes=STRATEGY.shapes, grows=False) if self.grows and program.blocked else None
+        return replace(self, shapes=NAMES, grows=False) if self.grows and program.blocked else None
 
 
 class _Tiled(Struct, frozen=True):
@@ -214,10 +225,10 @@ def _taller(tiled: _Tiled) -> _Shape | str:
     return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(WHOLE_ROWS, 1)))
 
 
-def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
+def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
     """Return columns of the innermost thread loop in vectors, with rows where these share loads.
 
-    ``place`` says which rows: 0 those that share the most loads.
+    ``place`` says which rows: 0 those that share the most loads; ``part`` that there are so many times fewer.
     """
     program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
     if tiled.keeps:
@@ -227,13 +238,16 @@ def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
     if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
         return "neighbouring iterations of the innermost thread loop share no loads"
     loop = _sharing(tiled, place)
-    if place and loop is None:
+    if loop is None and (place or part > 2):
         return NO_OTHER
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
         for columns in (one for one in COLUMNS if one <= iterations(program, -1)):
-            rows = min(tiled.results // 2 // columns, MANY if loop is None else iterations(program, loop))
+            rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
+            less = part > 1 and columns == COLUMNS[0]
+            if less and (loop is None or _narrower(block_memory(begins, analyses), loop, rows, columns)):
+                continue
             several = None if loop is None or rows == 1 else (loop, rows)
             mapped = with_results(begins, {len(begins.grid) - 1: columns, **dict([several] if several else [])})
             vectors = has_vectors(mapped, analyses)
@@ -247,7 +261,15 @@ def _columns(tiled: _Tiled, place: int = 0) -> _Shape | str:
     return APART
 
 
-def _planes(tiled: _Tiled) -> _Shape | str:
+def _narrower(memory: BlockMemory, loop: int, rows: int, columns: int) -> bool:
+    """Say whether as many results load less in half the columns."""
+    from metafork.evaluators.sectors_of_loads import sectors_of_loads  # few shapes get this far
+
+    broad, narrow = (sectors_of_loads(memory, loop, rows * n, columns // n) for n in (1, 2))
+    return narrow < broad * WORTH
+
+
+def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
     """Return rows of several planes, where both together load less than planes alone."""
     program, memory = tiled.program, tiled.memory
     if tiled.keeps:
@@ -255,7 +277,8 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     first, second, *_ = (*loops_that_share(program, memory), None, None)
     if first is None or second is None:
         return "no two thread loops but the innermost share loads in neighbouring iterations"
-    planes, rows = (min(count, iterations(program, loop)) for count, loop in zip(PLANES, (first, second), strict=True))
+    first, second = sorted((first, second))
+    planes, rows = (min(count, iterations(program, loop)) for count, loop in zip(counts, (first, second), strict=True))
     alone = loads_per_result(program, memory, {first: planes})
     together = loads_per_result(program, memory, {first: planes, second: rows})
     if together > alone * WORTH:
@@ -267,19 +290,19 @@ def _planes(tiled: _Tiled) -> _Shape | str:
     )
 
 
-def _rows(tiled: _Tiled, place: int = 0) -> _Shape | str:
-    """Return rows of the outer thread loop that comes ``place``-th by the loads that its iterations share."""
+def _rows(tiled: _Tiled, most: int = ROWS) -> _Shape | str:
+    """Return rows of the outer thread loop whose iterations share the most loads."""
     program, memory = tiled.program, tiled.memory
     tiles = any(path.windows for path in memory.paths)
     if not tiles and tiled.keeps:
         return "a thread keeps elements in registers across a block-level loop, and no tile is shared"
-    best = _sharing(tiled, place, in_loops=tiles)
-    if best is None and place:
+    if tiles and most < ROWS:
         return NO_OTHER
+    best = _sharing(tiled, in_loops=tiles)
     if best is None:
         where = " in a loop of a thread" if tiles else ""
         return f"neighbouring iterations of thread loops but the innermost share no loads{where}"
-    most = min(ROWS, iterations(program, best))
+    most = min(most, iterations(program, best))
     for count in [rows for rows in OF_TILES if rows <= most] if tiles else [most]:
         mapped = with_results(program, {best: count})
         if _in_registers(block_memory(mapped, tiled.analyses)) == _in_registers(memory):
@@ -287,7 +310,7 @@ def _rows(tiled: _Tiled, place: int = 0) -> _Shape | str:
     return "what a thread keeps across a block-level loop has no registers for several iterations"
 
 
-def _sharing(tiled: _Tiled, place: int, *, in_loops: bool = False) -> int | None:
+def _sharing(tiled: _Tiled, place: int = 0, *, in_loops: bool = False) -> int | None:
     """Return the outer thread loop that comes ``place``-th by the loads that its iterations share.
 
     A second one is for blocks in which the first has too few iterations, where that can be.
@@ -302,11 +325,15 @@ SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "taller": _taller,
     "columns": _columns,
     "planes": _planes,
+    "fewer columns": partial(_columns, part=2),
+    "fewer planes": partial(_planes, counts=FEWER_PLANES),
     "rows": _rows,
+    "few columns": partial(_columns, part=4),
+    "few rows": partial(_rows, most=FEW_ROWS),
     "other columns": partial(_columns, place=1),
-    "other rows": partial(_rows, place=1),
 }
-"""From the largest on, then for blocks that are flat; each gives its shape, or why there is none."""
+"""From the largest on; each gives its shape, or why there is none."""
+FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
 def _grown(program: Program, analyses: Analyses) -> Program:

@@ -30,7 +30,7 @@ def loops_that_share(program: Program, memory: BlockMemory, *, in_loops: bool = 
         for loop in range(len(program.grid) - 1)
         if is_coarsenable(program, loop, 2)
     }
-    return sorted((loop for loop in saved if saved[loop]), key=lambda loop: -saved[loop])
+    return sorted((loop for loop in saved if saved[loop]), key=lambda loop: (-saved[loop], -loop))
 
 
 def saved_loads(program: Program, memory: BlockMemory, loop: int, *, in_loops: bool = False) -> int:

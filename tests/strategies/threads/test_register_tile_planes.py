@@ -86,12 +86,12 @@ def test_where_blocks_keep_something_or_registers_are_short_threads_stay():
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_small_blocks_have_planes_alone_and_flat_ones_rows():
+def test_small_blocks_have_fewer_rows_of_columns_and_no_planes():
     """Where there are columns, planes with rows would need more threads than these."""
     (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
     shapes = [results_of(one.version.program) for one in leaf.variants]
-    assert shapes == [(8, 1, 2), (8, 1, 1), (1, 8, 2), (1, 8, 1), (1, 1, 1)]
+    assert shapes == [(1, 8, 2), (1, 4, 2), (1, 2, 2), (8, 1, 2), (1, 1, 1)]
 
 
 def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():

@@ -111,12 +111,12 @@ SECTORS = {
     # Lanes are 8 bytes apart: 8.75 sectors an access.  Two accesses a row, of two above and below the eight too.
     "five_points": (FIVE, 2, 8, "float", Fraction(20) * Fraction(35, 4) / 16),
     "more_rows": (FIVE, 2, 16, "float", Fraction(36) * Fraction(35, 4) / 32),
-    # 16 bytes: 16.5 sectors; six elements of six rows in three accesses each, and nine weights.
-    "a_convolution": (CONVOLUTION.format(3), 4, 4, "float", (18 * Fraction(33, 2) + 9) / 16),
+    # 16 bytes: 16.5 sectors; six elements of six rows in two accesses each, four and two, and nine weights.
+    "a_convolution": (CONVOLUTION.format(3), 4, 4, "float", (12 * Fraction(33, 2) + 9) / 16),
     # 32 bytes: every lane has a sector of its own.
     "wide_elements": (CONVOLUTION.format(3), 4, 4, "double", Fraction(18 * 32 + 9, 16)),
     # One trip of the loop over p, and in it all of q: 4 rows of 8 elements and 5 weights, five times.
-    "half_unrolled": (CONVOLUTION.format(5), 4, 4, "float", 5 * (4 * 4 * Fraction(33, 2) + 5) / 16),
+    "half_unrolled": (CONVOLUTION.format(5), 4, 4, "float", 5 * (4 * 2 * Fraction(33, 2) + 5) / 16),
     "columns_of_a_matrix": ("c[y][x] = a[x][y] + a[0][0];", 2, 4, "float", Fraction(8 * 32 + 1, 8)),
     "any_place": ("c[y][x] = a[(int)c[y][0] % 4][x];", 2, 4, "float", Fraction(8 * 32 + 4, 8)),
     "squares": ("if (x < 2 && y < 2) c[y][x] = a[y * y][x];", 2, 4, "float", Fraction(32)),
@@ -154,14 +154,15 @@ def shapes(points, **how):
 
 
 def test_blocks_that_have_not_all_rows_have_columns_with_fewer():
-    tall, short, alone = (16, 2), (8, 2), (8, 1)
-    assert shapes([(16, 64), (32, 32), (8, 64), (8, 128), (24, 32), (8, 32)]) == {
+    tall, short, few = (16, 2), (8, 2), (4, 2)
+    assert shapes([(16, 64), (32, 32), (8, 64), (8, 128), (24, 32), (8, 32), (4, 32)]) == {
         (16, 64): tall,
         (32, 32): tall,
         (8, 64): short,
         (8, 128): short,
         (24, 32): short,
-        (8, 32): alone,
+        (8, 32): few,
+        (4, 32): (4, 1),
     }
 
 
@@ -169,8 +170,8 @@ def test_where_registers_are_short_there_are_columns_with_fewer_rows():
     assert shapes([(16, 64, 255), (16, 64, 64), (16, 64, 50), (16, 64, 40)]) == {
         (16, 64, 255): (16, 2),
         (16, 64, 64): (8, 2),
-        (16, 64, 50): (8, 1),
-        (16, 64, 40): (1, 1),
+        (16, 64, 50): (4, 2),
+        (16, 64, 40): (4, 1),
     }
 
 
