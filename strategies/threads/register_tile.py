@@ -16,6 +16,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
 
 - *rows of columns*, columns being neighbours in x: where these share loads (a row's factor, an element of a vector, the
   columns of a stencil) and their own elements lie side by side, so that those of a thread are one access of 16 bytes.
+  Where they share nothing, vectors pay for threads that hardly compute: copies, sums of arrays.
   A warp then has no more requests than with one result per thread, and asks for no more sectors
   (``lowering.unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
   a multiple instead, if that computes the same (``strategies.loops.aligned_start``).
@@ -52,6 +53,7 @@ from metafork.evaluators.counter import NotKnown
 from metafork.evaluators.kernels import has_vectors
 from metafork.evaluators.registers_per_thread import registers
 from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
+from metafork.evaluators.work import work
 from metafork.ir.marks import (
     can_run_together,
     is_coarsenable,
@@ -80,6 +82,8 @@ OF_TILES = (4, 2)
 """How many rows are tried where the loads that they share come from shared memory."""
 WORTH = Fraction(9, 10)
 """What loads, or their sectors, have to fall to for the registers of more results to pay."""
+MOST_OPERATIONS = 2
+"""How many operations for an access to global memory are few."""
 MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
@@ -235,7 +239,7 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
         return KEEPS
     if not is_coarsenable(program, len(program.grid) - 1, 2):
         return "innermost thread loops do not all count int"
-    if not saved_loads(program, memory, len(phases(program)[0].threads) - 1):
+    if not saved_loads(program, memory, len(phases(program)[0].threads) - 1) and not _streams(tiled):
         return "neighbouring iterations of the innermost thread loop share no loads"
     loop = _sharing(tiled, place)
     if loop is None and (place or part > 2):
@@ -259,6 +263,15 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
                 note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
                 return _Shape(mapped, (columns,) if several is None else (rows, columns), note)
     return APART
+
+
+def _streams(tiled: _Tiled) -> bool:
+    """Say whether threads move elements rather than compute: then vectors save instructions without shared loads."""
+    found = work(tiled.version, tiled.analyses)
+    if isinstance(found, NotKnown):
+        return False
+    spare = found.global_memory * MOST_OPERATIONS - found.operations
+    return all(number >= 0 for number in spare.terms().values())
 
 
 def _narrower(memory: BlockMemory, loop: int, rows: int, columns: int) -> bool:

@@ -260,6 +260,8 @@ def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
             case ir.If(condition=condition):
                 loads, new = _loaded(condition, written, taken)
                 result += [*loads, replace(stmt, condition=new)]
+            case ir.For(body=inner):
+                result.append(changed(stmt, body=loads_first(inner, written, taken)))
             case _:
                 result.append(stmt)
     return tuple(result)

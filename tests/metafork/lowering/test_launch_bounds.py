@@ -86,7 +86,7 @@ def test_languages(name):
 def test_instances_have_the_bounds_of_their_blocks():
     text = program("meta_block(B) meta_min_blocks(8)").replace("meta_schedule", "meta_static(B: 64, 256) meta_schedule")
     (tree,) = metafork.optimize(Source("f.mf", text)).schedules
-    assert [kernel_of(one).bounds for one in tree.leaves[0].variants] == [(64, 8), (256, 8), None]
+    assert [kernel_of(one).bounds for one in tree.leaves[0].variants] == [(64, 8), (256, 8), None, None]
 
 
 def test_blocks_that_no_multiprocessor_runs():

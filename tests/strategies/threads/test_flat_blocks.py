@@ -6,7 +6,7 @@ from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.tree.selection import select
 from metafork.ir.marks import results_of
 
-PLAIN = "b[z][y][x] = 2 * a[z][y][x];"
+PLAIN = "b[z][y][x] = ((((a[z][y][x] + 1) * 2 + 1) * 2 + 1) * 2 + 1) * 2;"
 FACTORS = "b[z][y][x] = c[z] * a[z][y][x] + c[z + 1];"
 SEVEN = """b[z][y][x] = a[z][y][x] + a[z - 1][y][x] + a[z + 1][y][x] + a[z][y - 1][x] + a[z][y + 1][x] +
                        a[z][y][x - 1] + a[z][y][x + 1];"""

@@ -45,12 +45,14 @@ TAKEN = {
         "for (int k = 0; k < 4; k++)"
         " c[y][256 * k + x + 1] = a[y][256 * k + x] + a[y][256 * k + x + 1] + a[y][256 * k + x + 2];",
     ),
+    "nothing_shared": (2, 1, "float", "c[y][x] = 2 * a[y][x];"),
+    "nothing_shared_in_a_loop": (2, 1, "float", "for (int k = 0; k < 4; k++) c[y][256 * k + x] += a[y][256 * k + x];"),
+    "shared_by_rows": (2, 8, "float", "c[y][x] = a[y][x] + a[y + 1][x];"),
     "nothing_shared_by_rows": (4, 1, "int", "c[y][x] += a[y][0];"),
     "eight_bytes": (2, 8, "double", "c[y][x] *= a[y][0] + w[x];"),
 }
 LEFT = {
-    "nothing_shared": "c[y][x] = a[y][x];",
-    "shared_by_rows": "c[y][x] = a[y][x] + a[y + 1][x];",
+    "nothing_shared_and_much_computed": "c[y][x] = ((((a[y][x] + 1) * 2 + 1) * 2 + 1) * 2 + 1) * 2;",
     "one_side_of_a_stencil": "c[y][x] = a[y][x + 1] + a[y + 1][0];",
     "columns_of_a_matrix": "if (x < n && y < m) c[x][y] = a[x][0] * w[y];",
     "left_early": "for (int k = 0; k < 2; k++) { if (y > k) break; c[y][x] += w[0]; }",

@@ -115,7 +115,7 @@ def test_where_registers_are_short_threads_stay():
 
 
 def test_several_results_go_first_where_the_threads_and_the_registers_are():
-    text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="int")
+    text = TEXT.format(body=TAKEN["a_factor"][1], cached="", before="", x="long")
     chosen = {"counters": ("threads_per_block", "registers_per_thread"), "strategies": ("register_tile",)}
     (tree,) = optimize(text, machine="all", **chosen).schedules
     (leaf,) = tree.leaves
