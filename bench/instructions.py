@@ -56,12 +56,12 @@ def serial(source):
     return ctypes.CDLL(str(target))
 
 
-def optimized(source, static=None):
+def optimized(source, static=None, options=()):
     """Run ``metafork optimize``, with an instance for these values where some are given, and return its folder."""
     values = {} if static is None else static
     folder = WORK / "".join([source.stem, *(f".{name}{value}" for name, value in values.items()), ".out"])
     code = "from metafork.comprehensive.cli import main; main()"
-    words = [sys.executable, "-c", code, "optimize", source, "-o", folder]
+    words = [sys.executable, "-c", code, "optimize", source, "-o", folder, *options]
     words += [f"--static={name}={value}" for name, value in values.items()] or ["--static=none"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
     if done.returncode != 0:
@@ -152,7 +152,8 @@ class Bench:
         host, include = source.parent / f"{source.stem}_host.c", (source.parent / "include",)
         module = self.module(source, flags, host, include)
         names = case.arguments
-        return self.run(case, module, case.function, names, shape, want, flags == PLAIN, "our kernel", False)
+        exact = flags == PLAIN and not case.options
+        return self.run(case, module, case.function, names, shape, want, exact, "our kernel", False)
 
     def expert(self, case, flags, want):
         module = self.module(EXPERTS / case.expert, flags)
@@ -164,7 +165,7 @@ class Bench:
         """All figures of one program."""
         source = ROOT / case.source
         reference = serial(source)
-        folder = optimized(source)
+        folder = optimized(source, options=case.options)
         text = folder / f"{source.stem}.cu"
         tried = []
         for shape in case.shapes:
@@ -196,12 +197,13 @@ class Bench:
     def _instances(self, case, reference, expert):
         """The figures of kernels compiled for the values of the shape where they run, at the best of the shapes."""
         source, tried = ROOT / case.source, []
-        names = set.union(*(set(static_parameters(one.program)) for one in parse(read_source(source)).schedules))
+        unit = parse(read_source(source), reassociate=bool(case.options))
+        names = set.union(*(set(static_parameters(one.program)) for one in unit.schedules))
         if not names & case.shapes[0].keys():
             return {}
         for shape in case.shapes:
             values = {name: value for name, value in shape.items() if name in names}
-            folder = optimized(source, values)
+            folder = optimized(source, values, case.options)
             text = folder / f"{source.stem}.cu"
             want = self._serial(case, reference, shape)
             launches, _ = self.ours(case, text, FUSED, shape, want)

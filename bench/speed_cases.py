@@ -23,7 +23,8 @@ class Case:
 
     `arguments` and `expert_arguments` name sizes, shape parameters and arrays in the order of the C functions; `arrays`
     makes arrays for sizes; `large` are the sizes that differ where a GPU is timed; `ulp` is what a result may differ by
-    without contraction; `other_order`: the expert's sums are not those of the program.
+    without contraction; `other_order`: the expert's sums are not those of the program; `options` are those of
+    ``metafork optimize``.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Case:
     large: dict
     ulp: int = 0
     other_order: bool = False
+    options: tuple[str, ...] = ()
 
 
 def _shapes(names, *rows):
@@ -101,6 +103,20 @@ def _case(
     )  # fmt: skip
 
 
+def _rows(random, sizes):
+    """A sparse matrix of rows with 1 to 127 elements, 64 in the mean."""
+    m, n = sizes["m"], sizes["n"]
+    apart = random.integers(0, 64, m // 2)
+    lengths = 64 + np.stack([apart, -apart], axis=1).ravel()
+    first = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    column = np.concatenate([np.sort(random.choice(n, int(count), replace=False)) for count in lengths])
+    extents = {"value": "nnz", "x": "n", "y": "m"}
+    vectors = {name: random.random(sizes[size], np.float32) for name, size in extents.items()}
+    return {"first": first, "column": column.astype(np.int32), **vectors}
+
+
+SUMS = ("--reassociate",)
+"""Sums of floats in an order of MetaFork's own: results are near those of the text."""
 N = 2**18
 BODIES = 1024
 NBODY = "n B soft x y z mass ax ay az"
@@ -131,6 +147,14 @@ CASES = (
         _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.product", "n a b c", _product(256, 256, 256), COMPUTE,
+        {"n": 4096},
+    ),
+    _case(
+        "product under meta_block, +=", "bench/programs/product_update.mf", "product_update", "n B0 B1 a b c",
+        {"n": 256},
+        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
+        _floats(a="n n", b="n n", c="n n"), "c",
+        "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
         {"n": 4096},
     ),
     _case(
@@ -282,6 +306,38 @@ CASES = (
         {"h": 2048, "w": 2048},
     ),
     _case(
+        "depthwise convolution", "bench/programs/depthwise.mf", "depthwise", "C h w B0 B1 in weight out",
+        {"C": 4, "h": 256, "w": 256},
+        _shapes("B0 B1", (8, 32), (16, 16), (32, 8), (32, 32)),
+        _floats(**{"in": "C h+2 w+2", "weight": "C 3 3", "out": "C h w"}), "out",
+        "convolutions.depthwise", "C h w in weight out", 11 * N / WARP, COMPUTE,
+        {"C": 64, "h": 1024, "w": 1024},
+    ),
+    _case(
+        "bilateral filter", "bench/programs/bilateral.mf", "bilateral", "h w B0 B1 falloff space in out",
+        {"h": 128, "w": 128, "falloff": np.float32(-2.0)},
+        _shapes("B0 B1", (8, 32), (16, 16), (32, 8), (32, 32)),
+        _floats(**{"space": "5 5", "in": "h+4 w+4", "out": "h w"}), "out",
+        "convolutions.bilateral", "h w falloff space in out", 25 * 12 * 128 * 128 / WARP, COMPUTE,
+        {"h": 4096, "w": 4096}, ulp=8,
+    ),
+    _case(
+        "seven points", "bench/programs/seven_points.mf", "seven_points", "l m n B0 B1 c u w",
+        {"l": 18, "m": 66, "n": 258},
+        _shapes("B0 B1", (8, 32), (16, 16), (32, 8), (32, 32)),
+        _floats(c="7", u="l m n", w="l m n"), "w",
+        "stencils.seven_points", "l m n c u w", 9 * 64**3 / WARP, MEMORY,
+        {"l": 514, "m": 514, "n": 514},
+    ),
+    _case(
+        "seven points, 3D blocks", "bench/programs/seven_points_3d.mf", "seven_points_3d", "l m n B0 B1 B2 c u w",
+        {"l": 18, "m": 66, "n": 258},
+        _shapes("B0 B1 B2", (4, 8, 32), (1, 8, 32), (2, 4, 32), (4, 4, 16)),
+        _floats(c="7", u="l m n", w="l m n"), "w",
+        "stencils.seven_points", "l m n c u w", 9 * 64**3 / WARP, MEMORY,
+        {"l": 514, "m": 514, "n": 514},
+    ),
+    _case(
         "Floyd-Warshall", "bench/programs/floyd_warshall.mf", "floyd_warshall", "n B0 B1 d", {"n": 384},
         _shapes("B0 B1", (16, 64), (8, 64)),
         _distances, "d",
@@ -301,6 +357,59 @@ CASES = (
         _floats(x="m n", y="m n"), "y",
         "reductions.softmax", "m n x y", 16 * 256 * 512 / WARP, None,
         {"m": 2**16}, ulp=4, other_order=True,
+    ),
+    _case(
+        "layer norm of rows", "bench/programs/layer_norm.mf", "layer_norm", "m n B eps x gain shift y",
+        {"m": 256, "n": 512, "eps": np.float32(1e-5)},
+        _shapes("B", (64,), (128,), (256,)),
+        _floats(x="m n", gain="n", shift="n", y="m n"), "y",
+        "reductions.layer_norm", "m n eps x gain shift y", 8 * 256 * 512 / WARP, None,
+        {"m": 2**16}, other_order=True,
+    ),
+    _case(
+        "layer norm, meta_reduction", "bench/programs/layer_norm_reduction.mf", "layer_norm_reduction",
+        "m n B eps x gain shift y", {"m": 256, "n": 512, "eps": np.float32(1e-5)},
+        _shapes("B", (32,), (64,), (128,), (256,)),
+        _floats(x="m n", gain="n", shift="n", y="m n"), "y",
+        "reductions.layer_norm", "m n eps x gain shift y", 8 * 256 * 512 / WARP, None,
+        {"m": 2**16}, other_order=True, options=SUMS,
+    ),
+    _case(
+        "rows by a vector, meta_reduction", "bench/programs/row_product.mf", "row_product", "m n B a x y",
+        {"m": 512, "n": 512},
+        _shapes("B", (32,), (64,), (128,), (256,)),
+        _floats(a="m n", x="n", y="m"), "y",
+        "reductions.row_product", "m n a x y", 2 * 512 * 512 / WARP, None,
+        {"m": 2**14, "n": 2**14}, other_order=True, options=SUMS,
+    ),
+    _case(
+        "rows by a vector under meta_block", "bench/programs/gemv.mf", "gemv", "m n B a x y", {"m": 512, "n": 512},
+        _shapes("B", (64,), (128,), (256,)),
+        _floats(a="m n", x="n", y="m"), "y",
+        "reductions.row_product", "m n a x y", 2 * 512 * 512 / WARP, None,
+        {"m": 2**14, "n": 2**14}, other_order=True,
+    ),
+    _case(
+        "sparse rows by a vector", "bench/programs/csr.mf", "csr", "m nnz n B first column value x y",
+        {"m": 512, "nnz": 64 * 512, "n": 512},
+        _shapes("B", (64,), (128,), (256,)),
+        _rows, "y",
+        "reductions.csr", "m first column value x y", 4 * 64 * 512 / WARP, None,
+        {"m": 2**16, "nnz": 2**22, "n": 2**16}, other_order=True,
+    ),
+    _case(
+        "dot, meta_reduction", "bench/programs/dot_reduction.mf", "dot_reduction", "n B s x y sum", {"n": N},
+        _shapes("B s", (256, 16), (256, 1), (128, 16), (64, 16)),
+        _floats(x="n", y="n", sum="1"), "sum",
+        "reductions.dot_all", "n x y sum", 3 * N / WARP, None,
+        {"n": 2**26}, other_order=True, options=SUMS,
+    ),
+    _case(
+        "sums up to each number of a block", "bench/programs/scan.mf", "scan", "n B x y", {"n": N},
+        _shapes("B", (256,)),
+        _floats(x="n", y="n"), "y",
+        "reductions.scan", "n x y", 3 * N / WARP, None,
+        {"n": 2**26}, other_order=True,
     ),
     _case(
         "n-body", "bench/programs/nbody.mf", "nbody", NBODY, {"n": BODIES, "soft": np.float32(0.01)},

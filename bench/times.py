@@ -53,7 +53,7 @@ def compiled(source, host=None, include=()):
 
 def ours(case, static=None):
     """Optimize and compile a program; with an instance for these values where some are given."""
-    folder = optimized(ROOT / case.source, static)
+    folder = optimized(ROOT / case.source, static, case.options)
     name = Path(case.source).stem
     return compiled(folder / f"{name}.cu", folder / f"{name}_host.c", (folder / "include",))
 
@@ -184,7 +184,7 @@ def measured(case, library, expert, shapes):
 
 def static_values(case, shape):
     """The values of a shape for which kernels may be compiled."""
-    schedules = parse(read_source(ROOT / case.source)).schedules
+    schedules = parse(read_source(ROOT / case.source), reassociate=bool(case.options)).schedules
     names = set.union(*(set(static_parameters(one.program)) for one in schedules))
     return {name: value for name, value in shape.items() if name in names}
 

@@ -23,6 +23,17 @@ def has_vectors(program: Program, analyses: Analyses) -> bool | NotKnown:
     return kernel if isinstance(kernel, NotKnown) else kernel.aligned
 
 
+def multiples(program: Program, analyses: Analyses) -> dict[str, int]:
+    """Return the parameters that have to be multiples of a number for vectors, and of which; none where there are none.
+
+    Derived scalars are left out.
+    """
+    kernel = kernel_of(program, analyses)
+    names = {one.name for one in program.parameters}
+    found = {} if isinstance(kernel, NotKnown) else kernel.multiples
+    return {name: number for name, number in found.items() if name in names}
+
+
 def differ(first: Program, second: Program, analyses: Analyses) -> bool:
     """Say whether two programs have kernels that differ in their code."""
     one, other = kernel_of(first, analyses), kernel_of(second, analyses)

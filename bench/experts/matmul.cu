@@ -54,13 +54,13 @@ extern "C" void expert_strided(int n, int lda, int ldb, int ldc, const float *a,
     multiply(1, n, n, n, lda, ldb, ldc, a, b, c);
 }
 
-// c = a * b, or the lower triangle of c = a * a^T: a block computes 128 x 128, a thread 8 x 8 in registers; tiles of 8 steps in
+// c = a * b, c += a * b, or the lower triangle of c = a * a^T: a block computes 128 x 128, a thread 8 x 8 in registers; tiles of 8 steps in
 // two buffers, of which the next is fetched into registers while this one is multiplied.
 namespace {
 
 constexpr int WIDE = 128, DEEP = 8;
 
-template <bool TRIANGLE>
+template <bool TRIANGLE, bool UPDATE = false>
 __global__ void __launch_bounds__(THREADS) large(int n, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c) {
     if (TRIANGLE && blockIdx.x > blockIdx.y) return;
     __shared__ __align__(16) float left[2][DEEP][WIDE], right[2][DEEP][WIDE];
@@ -68,6 +68,14 @@ __global__ void __launch_bounds__(THREADS) large(int n, const float *__restrict_
     const float *from_a = a + (blockIdx.y * WIDE + thread / 2) * n + at;
     const float *from_b = TRIANGLE ? b + (blockIdx.x * WIDE + thread / 2) * n + at : b + thread / 32 * n + blockIdx.x * WIDE + thread % 32 * 4;
     float sum[8][8] = {};
+    if (UPDATE)
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j += 4) {
+                const int y = blockIdx.y * WIDE + i / 4 * 64 + row + i % 4, x = blockIdx.x * WIDE + j / 4 * 64 + column;
+                *(float4 *)&sum[i][j] = *(const float4 *)(c + y * n + x);
+            }
     float4 next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
     int now = 0;
     const auto by_columns = [&](float (*tile)[WIDE], const float4 &four) {
@@ -119,4 +127,7 @@ __global__ void __launch_bounds__(THREADS) large(int n, const float *__restrict_
 }  // namespace
 
 extern "C" void expert_product(int n, const float *a, const float *b, float *c) { large<false><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, b, c); }
+extern "C" void expert_product_update(int n, const float *a, const float *b, float *c) {
+    large<false, true><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, b, c);
+}
 extern "C" void expert_syrk(int n, const float *a, float *c) { large<true><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, a, c); }

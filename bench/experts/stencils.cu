@@ -65,9 +65,29 @@ __global__ void cross(int n, const float *__restrict__ a, float *__restrict__ b)
     }
 }
 
+template <typename T> struct Heat {
+    T c;
+    __device__ T operator()(T middle, T before, T after, T up, T down, T left, T right) const {
+        return middle + c * (before + after + up + down + left + right - T(6) * middle);
+    }
+};
+
+struct Seven {
+    float by[7];
+    __device__ explicit Seven(const float *__restrict__ from) {
+#pragma unroll
+        for (int k = 0; k < 7; k++) by[k] = from[k];
+    }
+    __device__ float operator()(float middle, float before, float after, float up, float down, float left, float right) const {
+        return by[0] * middle + by[1] * before + by[2] * after + by[3] * up + by[4] * down + by[5] * left + by[6] * right;
+    }
+};
+
 // Seven points: a thread walks planes of 4 rows by 2 columns.
-template <typename T, int PLANES, int BX, int BY> __global__ void heat(int n, T c, const T *__restrict__ u, T *__restrict__ w) {
-    const int x = (blockIdx.x * BX + threadIdx.x) * 2, y = (blockIdx.y * BY + threadIdx.y) * 4, plane = n * n;
+template <typename T, typename Points, typename From, int PLANES, int BX, int BY>
+__global__ void heat(int m, int n, From from, const T *__restrict__ u, T *__restrict__ w) {
+    const Points points{from};
+    const int x = (blockIdx.x * BX + threadIdx.x) * 2, y = (blockIdx.y * BY + threadIdx.y) * 4, plane = m * n;
     const int at = blockIdx.z * PLANES * plane + y * n + x;
     u += at, w += at;
     T before[4][2], now[4][4], next[4][4];
@@ -84,8 +104,7 @@ template <typename T, int PLANES, int BX, int BY> __global__ void heat(int n, T 
 #pragma unroll
             for (int q = 0; q < 2; q++) {
                 const T up = r == 0 ? above[q] : now[r - 1][q + 1], down = r == 3 ? below[q] : now[r + 1][q + 1], middle = now[r][q + 1];
-                w[z * plane + (r + 1) * n + q + 1] =
-                    middle + c * (before[r][q] + next[r][q + 1] + up + down + now[r][q] + now[r][q + 2] - T(6) * middle);
+                w[z * plane + (r + 1) * n + q + 1] = points(middle, before[r][q], next[r][q + 1], up, down, now[r][q], now[r][q + 2]);
             }
 #pragma unroll
         for (int r = 0; r < 4; r++) {
@@ -111,9 +130,14 @@ extern "C" void expert_jacobi2d_time(int T, int n, float *a, float *b) {
 }
 extern "C" void expert_jacobi3d(int T, int n, float c, float *u, float *w) {
     const dim3 grid((n - 2) / 64, (n - 2) / 8, (n - 2) / 16), block(32, 2);
-    for (int t = 0; t < T; t++) heat<float, 16, 32, 2><<<grid, block>>>(n, c, u, w), heat<float, 16, 32, 2><<<grid, block>>>(n, c, w, u);
+    const auto step = heat<float, Heat<float>, float, 16, 32, 2>;
+    for (int t = 0; t < T; t++) step<<<grid, block>>>(n, n, c, u, w), step<<<grid, block>>>(n, n, c, w, u);
 }
 extern "C" void expert_heat3d(int n, int steps, double c, double *u, double *w) {
     const dim3 grid((n - 2) / 32, (n - 2) / 8, (n - 2) / 16), block(16, 2);
-    for (int t = 0; t < steps; t++) heat<double, 16, 16, 2><<<grid, block>>>(n, c, u, w), heat<double, 16, 16, 2><<<grid, block>>>(n, c, w, u);
+    const auto step = heat<double, Heat<double>, double, 16, 16, 2>;
+    for (int t = 0; t < steps; t++) step<<<grid, block>>>(n, n, c, u, w), step<<<grid, block>>>(n, n, c, w, u);
+}
+extern "C" void expert_seven_points(int l, int m, int n, const float *c, const float *u, float *w) {
+    heat<float, Seven, const float *, 16, 32, 2><<<dim3((n - 2) / 64, (m - 2) / 8, (l - 2) / 16), dim3(32, 2)>>>(m, n, c, u, w);
 }

@@ -56,10 +56,11 @@ void rig_hooks(int (*launch)(int, const char *, const unsigned *, void **, size_
 // Kernels that are registered from now on are those of this module.
 void rig_module(int module) { current_module = module; }
 
-// Address and bytes of allocation number `index`; false where there is none.
+// Address and bytes of allocation number `index`; false where there is none.  Whole 16 bytes: nvcc widens loads of the last
+// elements to them, which no GPU minds.
 int rig_allocation(int index, void **address, size_t *bytes) {
     for (auto &one : allocations)
-        if (index-- == 0) return *address = one.first, *bytes = one.second, true;
+        if (index-- == 0) return *address = one.first, *bytes = (one.second + 15) / 16 * 16, true;
     return false;
 }
 

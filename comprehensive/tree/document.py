@@ -122,6 +122,8 @@ class ScheduleDocument:
         words = self.words(constraint)
         if words is None:
             return f"{mark}{self._formula(constraint)}{mark}"
+        if words.beside is None:
+            return self.defined(words.said)
         return f"{words.said} ({mark}{self.defined(words.beside) or self._formula(constraint)}{mark})"
 
     def failed(self, constraint: Constraint) -> str:

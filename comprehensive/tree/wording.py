@@ -6,6 +6,7 @@
 ``928*warps <= RB``                    29 registers per thread fit (928*ceil(B/32) <= RB)
 ``B <= T``                             at most T threads per block (B)
 ``32 <= ub1*ceil1`` of a variant       at least one full warp (ub1*ceil(B0/4) >= 32)
+``4*ceil2 <= n`` of a variant          n a multiple of 4
 =====================================  ===========================================================
 
 The words follow from the counter and its value alone, and say what the condition says: no more and no less.
@@ -37,13 +38,14 @@ WARPS = (32, 64)
 
 
 class Words(Struct, frozen=True):
-    """What is said of a condition, and what stands in parentheses behind it: the condition itself where that is empty.
+    """What is said of a condition, and what stands in parentheses behind it.
 
+    That is the condition itself where ``beside`` is empty, and nothing where it is ``None``.
     ``needed`` is said of what needs the condition to hold, where that is shorter.
     """
 
     said: str
-    beside: str = ""
+    beside: str | None = ""
     needed: str = ""
 
 
@@ -55,7 +57,21 @@ def limits_in_words(schedule: ScheduleDocument) -> dict[Constraint, Words]:
         if name in counters and value.denominator == ONE:
             for one, words in _in_words(schedule, counters[name], value.numerator, condition):
                 found.setdefault(one, words)
+    for leaf in schedule.leaves:
+        for condition in (one for variant in leaf.variants for one in variant.limits):
+            found.update(_multiples(schedule, condition))
     return found
+
+
+def _multiples(schedule: ScheduleDocument, condition: Constraint) -> Iterator[tuple[Constraint, Words]]:
+    """Yield what to say of ``k*ceil(x/k) <= x`` and of its opposite; nothing of another condition."""
+    for symbol in schedule.derived:
+        own, number = symbol.operands[0], symbol.operands[-1]
+        whole = at_most(Polynomial.symbol(symbol.name) * number, own)
+        if symbol.kind == "ceiling" and number.is_constant and condition == whole:
+            said = f"multiple of {number.text()}"
+            yield condition, Words(f"{own.text(schedule.order)} a {said}", None)
+            yield condition.negated(), Words(f"{own.text(schedule.order)} no {said}", None)
 
 
 def _conditions(schedule: ScheduleDocument) -> Iterator[tuple[str, CounterValue, Constraint]]:

@@ -140,6 +140,20 @@ class Kernel(Struct, frozen=True):
         """Whether the kernel asks where its memories begin."""
         return any(isinstance(part, ir.Call) and part.name == ALIGNED for part in ir.parts_of(self.body))
 
+    @property
+    def multiples(self) -> dict[str, int]:
+        """The scalars that the kernel asks to be multiples of a number where it asks for that, and of which."""
+        found: dict[str, int] = {}
+        for stmt in ir.walk_statements(self.body):
+            if isinstance(stmt, ir.Declare) and stmt.value is not None:
+                parts = list(ir.walk_expression(stmt.value))
+                if any(isinstance(part, ir.Call) and part.name == ALIGNED for part in parts):
+                    asked = [(one.left, one.right) for one in parts if isinstance(one, ir.Binary) and one.op == "%"]
+                    for scalar, number in asked:
+                        if isinstance(scalar, ir.Var) and isinstance(number, ir.IntConst):
+                            found[scalar.name] = max(number.value, found.get(scalar.name, 1))
+        return found
+
     def memory(self, name: str) -> Memory:
         """Return the memory of that name; raises ``KeyError`` where there is none."""
         for memory in self.memories:

@@ -39,7 +39,7 @@ they are.  With a tile, or with elements in registers, there are rows alone: the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
@@ -50,10 +50,11 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.evaluators.counter import NotKnown
-from metafork.evaluators.kernels import has_vectors
+from metafork.evaluators.kernels import has_vectors, multiples
+from metafork.evaluators.multiple import Multiple
 from metafork.evaluators.registers_per_thread import registers
-from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
 from metafork.evaluators.work import work
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.marks import (
     can_run_together,
     is_coarsenable,
@@ -63,7 +64,7 @@ from metafork.ir.marks import (
     several_results,
     with_results,
 )
-from metafork.ir.program import Program, Version
+from metafork.ir.program import Program, Var, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
@@ -89,7 +90,7 @@ MOST_REGISTERS = 168
 
 
 NAMES = (
-    *("taller", "columns", "planes", "fewer columns", "fewer planes", "rows"),
+    *("taller", "columns", "pairs", "planes", "fewer columns", "fewer planes", "rows"),
     *("few columns", "few rows", "other columns"),
 )
 
@@ -136,10 +137,12 @@ class RegisterTile(Strategy, frozen=True):
                 # Where there are columns, planes and rows save less; blocks that grow are not too small.
                 needless = {"planes", "fewer planes", "rows"} if shape.columns else set()
                 needless |= {"few rows"} if kind == "few columns" else set()
-                needless |= FOR_SMALL_BLOCKS if grown is not shape.program else set()
+                # Fewer results are pairs of columns, as a rule.
+                needless |= {"pairs"} if grown is shape.program or shape.counts[-1] != COLUMNS[0] else FOR_SMALL_BLOCKS
                 left = tuple(one for one in self.shapes[number:] if one not in needless)
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
-                needs = (*shape.needs, *full_tiles(grown))
+                whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
+                needs = (*shape.needs, *whole, *full_tiles(grown))
                 tiled = replace(version, program=grown)
                 return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
             reasons.append(shape)
@@ -226,13 +229,15 @@ def _taller(tiled: _Tiled) -> _Shape | str:
     note = (
         f"{columns} neighbouring iterations of the innermost thread loop and {rows} of thread loop {loop}, in vectors"
     )
-    return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(WHOLE_ROWS, 1)))
+    extent = phases(program)[0].threads[loop].extent
+    return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(Multiple(extent, rows), 1)))
 
 
-def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
+def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = False) -> _Shape | str:
     """Return columns of the innermost thread loop in vectors, with rows where these share loads.
 
-    ``place`` says which rows: 0 those that share the most loads; ``part`` that there are so many times fewer.
+    ``place`` says which rows: 0 those that share the most loads; ``part`` that there are so many times fewer; ``pairs``
+    that there are two columns.
     """
     program, analyses, memory = tiled.program, tiled.analyses, tiled.memory
     if tiled.keeps:
@@ -247,7 +252,7 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
-        for columns in (one for one in COLUMNS if one <= iterations(program, -1)):
+        for columns in (one for one in COLUMNS[pairs:] if one <= iterations(program, -1)):
             rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
             less = part > 1 and columns == COLUMNS[0]
             if less and (loop is None or _narrower(block_memory(begins, analyses), loop, rows, columns)):
@@ -263,6 +268,14 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1) -> _Shape | str:
                 note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
                 return _Shape(mapped, (columns,) if several is None else (rows, columns), note)
     return APART
+
+
+def _whole_vectors(program: Program, analyses: Analyses) -> Iterator[Need[Version]]:
+    """Yield what a thread's columns need to go together, where half as many columns need less for it."""
+    fewer = multiples(with_results(program, {len(program.grid) - 1: COLUMNS[1]}), analyses)
+    for name, number in multiples(program, analyses).items():
+        if fewer and number > fewer.get(name, 1):
+            yield Need(Multiple(Var(name, ScalarType.INT), number), 1)
 
 
 def _streams(tiled: _Tiled) -> bool:
@@ -337,6 +350,7 @@ def _sharing(tiled: _Tiled, place: int = 0, *, in_loops: bool = False) -> int | 
 SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "taller": _taller,
     "columns": _columns,
+    "pairs": partial(_columns, pairs=True),
     "planes": _planes,
     "fewer columns": partial(_columns, part=2),
     "fewer planes": partial(_planes, counts=FEWER_PLANES),

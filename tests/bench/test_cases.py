@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_arguments_are_those_that_the_functions_declare(case):
-    unit = parse(read_source(ROOT / case.source))
+    unit = parse(read_source(ROOT / case.source), reassociate="--reassociate" in case.options)
     (function,) = (one for one in unit.functions if one.name == case.function)
     names = case.arguments.split()
     assert names == [parameter.name for parameter in function.parameters]

@@ -15,7 +15,11 @@ void f(int n, int B, const float x[n], float y[n]) {
 def test_leaves_and_instances():
     text = told(Source("f.mf", TEXT), "default")
     kernels = [line for line in text.splitlines() if line.startswith("METAFORK_KERNEL")]
-    assert [line.split(", ")[1] for line in kernels] == ["f_k0_leaf1_v1", "f_k0_leaf1"]
+    assert [line.split(", ")[1] for line in kernels] == [
+        "f_k0_leaf1_v1",
+        *(f"f_k0_leaf1_v{n}" for n in (2, 3)),
+        "f_k0_leaf1",
+    ]
 
 
 def test_what_is_refused():

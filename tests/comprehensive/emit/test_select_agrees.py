@@ -92,7 +92,7 @@ def point(rng, names):
     def number():
         kind = rng.random()
         if kind < 0.85:
-            return rng.choice([0, 1, 2, 3, 4, 7, 8, 16, 31, 32, 64, 100, 1000])
+            return rng.choice([0, 1, 2, 3, 4, 7, 8, 12, 16, 24, 31, 32, 64, 100, 1000])
         return rng.choice(LARGE) if kind < 0.97 else -rng.randrange(1, 100)
 
     return {name: number() for name in names}

@@ -6,9 +6,11 @@ from metafork.comprehensive import registry
 from metafork.comprehensive.options import machine_limits, machine_values
 from metafork.comprehensive.systems.start import identifiers, machine_symbols, start_of
 from metafork.comprehensive.systems.systems import Systems
-from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
+from metafork.evaluators.multiple import Multiple
 from metafork.frontend import parse
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.messages.source import Source
+from metafork.ir.program import Var
 
 TEXT = """
 void f(int N, int T, int B, float a[N][N], float R) {
@@ -64,9 +66,10 @@ def test_what_start_implies():
 
 def test_the_target_of_a_ratio_is_at_most_1():
     [schedule] = parse(Source("f.mf", TEXT)).schedules
-    for fixed, bounded in ((None, [at_most(symbol("W"), 1)]), ({"W": 1}, [])):
-        begin = start_of(schedule.program, [WHOLE_ROWS, *registry.counters(["global_loads"])], identifiers(TEXT), fixed)
-        assert [one for one in begin.constraints if {"W", "L"} & one.left.symbols] == bounded
+    ratio = Multiple(Var("B", ScalarType.INT), 4)
+    for fixed, bounded in ((None, [at_most(symbol("M"), 1)]), ({"M": 1}, [])):
+        begin = start_of(schedule.program, [ratio, *registry.counters(["global_loads"])], identifiers(TEXT), fixed)
+        assert [one for one in begin.constraints if {"M", "L"} & one.left.symbols] == bounded
 
 
 def test_a_range_of_machines_bounds_the_limits_that_differ():

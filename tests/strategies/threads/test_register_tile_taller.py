@@ -8,12 +8,13 @@ from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import block_memory
 from metafork.comprehensive.optimize import optimize
 from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.multiple import Multiple
 from metafork.evaluators.registers_per_thread import registers
 from metafork.evaluators.sectors_of_loads import sectors_of_loads
-from metafork.evaluators.whole_rows import COUNTER as WHOLE_ROWS
+from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.ir_strategies import Pipeline
-from metafork.ir.marks import results_of, with_results
-from metafork.ir.program import Version
+from metafork.ir.marks import results_of
+from metafork.ir.program import Var, Version
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.register_tile import MOST_REGISTERS, RegisterTile
 from tests.metafork.kernel_runs import Case, grid, run
@@ -130,10 +131,10 @@ def test_sectors_of_loads_are_those_of_different_elements(name):
     assert sectors_of_loads(memory, 0, rows, columns) == want
 
 
-def test_whole_rows_are_a_share_of_those_of_all_threads():
-    one = program(text(FIVE))
-    assert isinstance(WHOLE_ROWS.evaluate(Version(one), Analyses()), NotKnown)
-    value = WHOLE_ROWS.evaluate(Version(with_results(one, {0: 16, 1: 2})), Analyses())
+def test_whole_rows_are_a_multiple():
+    version = Version(program(text(FIVE)))
+    assert isinstance(Multiple(Var("k", ScalarType.INT), 16).evaluate(version, Analyses()), NotKnown)
+    value = Multiple(Var("B", ScalarType.INT), 16).evaluate(version, Analyses())
     for extent in (1, 8, 16, 24, 32):
         point = {"B": extent, "n": 512, "m": 512, "s": 1, "C": 4}
         for symbol in value.derived:

@@ -81,9 +81,9 @@ CASES = {
 def shown(stderr):
     """Return how many kernels ran, what else was said last, and what was moved of `x`."""
     lines = [line.removeprefix("metafork: ") for line in stderr.splitlines()]
-    kernels = [line for line in lines if " leaf " in line and "failed" not in line]
+    kernels = [line for line in lines if " grid=" in line]
     moved = [line for line in lines if " bytes of " in line]
-    said = [line for line in lines if line not in kernels and line not in moved]
+    said = [line for line in lines if line not in kernels and line not in moved and "is violated" not in line]
     return len(kernels), said[-1:], [line for line in moved if " of x to " in line]
 
 
