@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from metafork.comprehensive.tree.document import ScheduleDocument
-from metafork.comprehensive.tree.wording import UNITS
+from metafork.comprehensive.tree.wording import ALLOTTED, UNITS
 from metafork.runtime.machine import PRESETS
 
 EXAMPLE = "sm_80"
@@ -22,6 +22,8 @@ def legend(schedule: ScheduleDocument) -> list[str]:
         if one.name in shown:
             shown |= {name for operand in one.operands for name in operand.symbols}
     lines = []
+    if any(ALLOTTED in schedule.said(condition) for system in systems for condition in system):
+        lines.append(f"{ALLOTTED}: the hardware hands them out in eights per thread, to four warps at a time")
     for symbol in schedule.machine:
         field = schedule.fields.get(symbol, symbol)
         if symbol in shown and field in _MEANINGS:
