@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -33,12 +34,13 @@ from metafork.comprehensive.commands.faults import (
 )
 from metafork.comprehensive.commands.names import completed, listed
 from metafork.comprehensive.commands.side_by_side import in_order
-from metafork.comprehensive.streams import moves_its_cursor
+from metafork.comprehensive.streams import colored, moves_its_cursor
 
 if TYPE_CHECKING:
     from metafork.comprehensive.emit.targets.target import Target
     from metafork.comprehensive.optimize import Result
     from metafork.comprehensive.options import Order
+    from metafork.comprehensive.tree.examples import Shown
     from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Statistics
     from metafork.ir.messages.diagnostics import Diagnostic
     from metafork.ir.messages.source import Source
@@ -182,7 +184,7 @@ def command(
     for one in in_order(optimized, files, jobs):
         for problem in one.problems:
             click.echo(f"metafork: {problem}", err=True)
-        click.echo(one.text, nl=False)
+        click.echo(_coloured(one.text) if colored(sys.stdout) else one.text, nl=False)
         outcomes.append(one)
     found = [diagnostic for one in outcomes for diagnostic in one.found]
     texts = {one.source.name: one.source.text for one in outcomes if one.source is not None}
@@ -350,32 +352,46 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 
 def _summary(result: Result, folder: Path) -> str:
-    from metafork.comprehensive.tree.examples import question
+    from metafork.comprehensive.tree.examples import for_gpus, gpus_for, point_to_show, question
     from metafork.comprehensive.tree.legend import legend
-    from metafork.comprehensive.tree.outline import outline, wrapped
+    from metafork.comprehensive.tree.outline import example_lines, outline, wrapped
     from metafork.comprehensive.tree.remarks import in_one_line
     from metafork.comprehensive.tree.schedule_tree import ESTIMATED
+    from metafork.ir.messages.source import base_name
 
-    lines = []
+    lines: list[str] = []
+    points: list[Shown] = []
+    source = base_name(result.unit.source.name)
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
         leaves = len(schedule.leaves)
-        lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
+        gpus = dict(gpus_for(schedule))
+        what = f"{leaves} {'leaf' if leaves == 1 else 'leaves'}{for_gpus(list(gpus))}"
+        lines.append(f"{schedule.name} ({source}:{schedule.line}): {what}")
         if tree.remarks:
             lines += wrapped(in_one_line(tree.remarks), "  ", "    ")
+        points.append(point_to_show(schedule, gpus))
         if not leaves:
             lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
             if any(subject == ESTIMATED for subject, _ in tree.notes):
                 lines.append("  an estimate of registers alone leaves leaves out: report.md says by how much")
         else:
-            lines += [f"  {line}" for line in outline(schedule)]
-        lines += [f"  {line}" for line in legend(schedule)]
+            shown = [*outline(schedule), *legend(schedule), *example_lines(schedule, points[-1])]
+            lines += [f"  {line}" for line in shown]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:
         lines.append("there is no meta_schedule in this file")
-    asked = question(result.document.schedules[0], folder) if len(result.schedules) == 1 else None
+    asked = question(result.document.schedules, folder, points)
     following = [f"next: {asked}"] if asked else []
-    return "\n".join([*lines, f"wrote {folder}/ (start with {folder}/report.md)", *following])
+    return "\n".join([*lines, f"wrote {folder}/ (open {folder}/report.html, or read report.md)", *following])
+
+
+def _coloured(text: str) -> str:
+    """Return what is said of a tree with the kernels that run in colour."""
+    text = re.sub(r"(?m)^(\w+)(?= \(.*: \d+ lea)", lambda name: click.style(name[0], bold=True), text)
+    text = re.sub(r"\bleaf \d+", lambda leaf: click.style(leaf[0], fg="green", bold=True), text)
+    text = re.sub(r"the serial code", click.style("the serial code", fg="yellow"), text)
+    return re.sub(r" \.{3,} ", lambda dots: click.style(dots[0], dim=True), text)
 
 
 class _Progress:

@@ -106,7 +106,7 @@ def _in_words(
 
 
 def _in_groups(schedule: ScheduleDocument, value: Polynomial) -> tuple[int, int]:
-    """Return n and w if a value is ``n * w * ceil(threads / w)``, n registers per thread in groups of four warps, else 0."""
+    """Return n and w if a value is ``n * w * ceil(threads / w)``, n registers per thread in fours of warps, else 0."""
     groups = next((one for one in schedule.derived if {one.name} == value.symbols and one.kind == "ceiling"), None)
     if groups is None or value.degree != 1 or not groups.operands[1].is_constant:
         return 0, 0
