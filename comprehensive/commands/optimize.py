@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -33,15 +33,16 @@ from metafork.comprehensive.commands.faults import (
     strict_option,
 )
 from metafork.comprehensive.commands.names import completed, listed
+from metafork.comprehensive.commands.progress import Progress
 from metafork.comprehensive.commands.side_by_side import in_order
-from metafork.comprehensive.streams import colored, moves_its_cursor
+from metafork.comprehensive.streams import colored
 
 if TYPE_CHECKING:
     from metafork.comprehensive.emit.targets.target import Target
     from metafork.comprehensive.optimize import Result
     from metafork.comprehensive.options import Order
     from metafork.comprehensive.tree.examples import Shown
-    from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Statistics
+    from metafork.comprehensive.tree.schedule_tree import ScheduleTree
     from metafork.ir.messages.diagnostics import Diagnostic
     from metafork.ir.messages.source import Source
 
@@ -143,7 +144,7 @@ def command(
     def optimized(path: Path) -> _Outcome:
         """Optimize one input, and write its files."""
         source: Source | None = None
-        with mistakes_of_options(), _Progress() as progress:
+        with mistakes_of_options(), Progress() as progress:
             try:
                 source = read_source(path, definitions, folders)
                 result = optimize(
@@ -155,7 +156,7 @@ def command(
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
                     plugins=plugins,
-                    progress=progress if jobs == 1 else None,
+                    progress=progress.explored if jobs == 1 else None,
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
@@ -392,26 +393,3 @@ def _coloured(text: str) -> str:
     text = re.sub(r"\bleaf \d+", lambda leaf: click.style(leaf[0], fg="green", bold=True), text)
     text = re.sub(r"the serial code", click.style("the serial code", fg="yellow"), text)
     return re.sub(r" \.{3,} ", lambda dots: click.style(dots[0], dim=True), text)
-
-
-class _Progress:
-    """One line on a terminal, from the second second on."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._shown = False
-        self._next = self._began + 1.0
-
-    def __enter__(self) -> Callable[[str, Statistics], None] | None:
-        return self._show if moves_its_cursor(sys.stderr) else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo("\r\033[K", err=True, nl=False)
-
-    def _show(self, name: str, statistics: Statistics) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._shown, self._next = True, now + 0.2
-            text = f"\r\033[K{name}: {statistics.nodes} nodes, {statistics.paths} paths, {now - self._began:.0f} s"
-            click.echo(text, err=True, nl=False)
