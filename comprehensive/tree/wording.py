@@ -82,7 +82,9 @@ def _in_words(
     unit, text = UNITS[field], value.text(schedule.order)
     if field == "threads_per_block" and condition.right == value and condition.left.is_constant:
         least = condition.left.text()
-        yield condition, Words("at least one full warp") if least == "32" else Words(f"at least {least} {unit}", text)
+        warp = least == "32"
+        yield condition, Words("at least one full warp") if warp else Words(f"at least {least} {unit}", text)
+        yield condition.negated(), Words("no full warp") if warp else Words(f"fewer than {least} {unit}", text)
         return
     fixed = schedule.fixed.get(counter.limit)
     limit = Polynomial.symbol(counter.limit) if fixed is None else Polynomial.constant(fixed)

@@ -121,3 +121,11 @@ def test_limits_of_variants(counter, value, limits, together, needed):
     assert schedule.said_together(limits) == together
     assert needed is None or schedule.needed(limits) == needed
     assert schedule.said_together(limits, "`").count("`") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("least", "failed"), [(32, "no full warp (B*C < 32)"), (64, "fewer than 64 threads per block (B*C)")]
+)
+def test_a_limit_of_threads_that_fails(least, failed):
+    limit = at_most(least, THREADS)
+    assert schedule_with(THREADS, "T", limits=(limit,)).failed(limit) == failed
