@@ -91,7 +91,7 @@ def _in_words(
     if condition != at_most(value, limit):
         return
     per_thread, width = _in_groups(schedule, value)
-    if value.is_constant:
+    if value.is_constant and fixed is None:
         accepted = Words(f"at least {text} {unit}", counter.limit, f"{text} {unit}")
         refused = Words(f"fewer than {text} {unit}", counter.limit)
     elif per_thread and fixed is not None:
