@@ -15,11 +15,11 @@ from metafork.comprehensive.emit.targets.target import (
     Attempt,
     Package,
     Target,
-    addresses,
     checked_arguments,
     embedded,
     launching_a_function,
     loading,
+    pointers,
 )
 from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.printing.cuda import kernel_text
@@ -174,7 +174,7 @@ def launching_ours(attempt: Attempt) -> list[str]:
     return [
         f"    METAFORK_CHECK_KERNEL({name});",
         *attempt.trace,
-        f"    void *metafork_p[] = {{{addresses(attempt)}}};",
+        *pointers(attempt),
         f"    return METAFORK_LAUNCH_KERNEL({name});",
     ]
 

@@ -218,12 +218,22 @@ def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *attempt.trace,
-    ], [f"    void *metafork_p[] = {{{addresses(attempt)}}};", f"    return metafork_range_ends({launch});"]
+    ], [*pointers(attempt), f"    return metafork_range_ends({launch});"]
 
 
-def addresses(attempt: Attempt) -> str:
-    """Return pointers to the arguments of a kernel, as a launch takes them."""
-    return ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+def pointers(attempt: Attempt) -> list[str]:
+    """Return the statements that make ``metafork_p``, the pointers to the arguments of a kernel that a launch takes."""
+    arguments = attempt.arguments
+    integers = sum(one.startswith("metafork_a[") for one in arguments)
+    in_order = [
+        f"metafork_{'a' if i < integers else 'd'}[{i - (i >= integers) * integers}]" for i in range(len(arguments))
+    ]
+    if arguments and list(arguments) == in_order:
+        count = len(arguments)
+        given = f"metafork_a, {integers}, metafork_d, {count - integers}"
+        return [f"    void *metafork_p[{count}];", f"    metafork_point(metafork_p, {given});"]
+    listed = ", ".join(f"(void *)&{argument}" for argument in arguments) or "NULL"
+    return [f"    void *metafork_p[] = {{{listed}}};"]
 
 
 def embedded(code: LeafCode) -> str:
