@@ -57,7 +57,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
+    help="Write to this directory, by default NAME.out for NAME.mf. With several files it holds one for each.",
 )
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
@@ -69,7 +69,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
 @click.option(
     "--emit",
     type=click.Choice(["ptx", "object"]),
-    help="Write the PTX of every leaf too, or its object code for a GPU of AMD's.",
+    help="Also write the PTX of every leaf, or its object code for an AMD GPU.",
 )
 @click.option(
     "--backend",
@@ -78,19 +78,21 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
     is_eager=True,
     callback=listed("back end"),
     shell_complete=completed("back end"),
-    help="What kernels become: cuda, ptx, hip, opencl, or a plugin's; help lists all.",
+    help="Write kernels as cuda, ptx, hip, opencl, or as a plug-in does. `help` lists all.",
 )
 @click.option(
     "--target",
-    help="The GPU that code is for: by default sm_80 with --emit ptx, sm_75 with --backend ptx, "
-    "gfx90a with --backend hip and --emit object.",
+    help="Make code for this GPU. By default sm_80 with --emit ptx, sm_75 with --backend ptx, gfx90a with --backend "
+    "hip and --emit object.",
 )
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
-@click.option("--jit", is_flag=True, help="Have NVRTC compile kernels for any values of static parameters at run time.")
+@click.option("--jit", is_flag=True, help="Let NVRTC compile kernels at run time for any values of static parameters.")
 @lines_option
-@click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
-@click.option("--time-limit", type=Seconds(), help="Seconds for all; the exit status is 4 if that ended it early.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
+@click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON. Write files only if -o is given.")
+@click.option("--time-limit", type=Seconds(), help="Stop after so many seconds. The exit status is then 4.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Work on so many inputs at a time; by default one per processor."
+)
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
 @preprocessor_options
@@ -215,7 +217,7 @@ class _Outcome(NamedTuple):
 
 
 def _refuse_equal_names(files: Sequence[Path]) -> None:
-    """Refuse inputs whose outputs would have one name: the later ones would replace the earlier, or clash with them."""
+    """Refuse two inputs that would write the same output file."""
     from metafork.frontend.unit_name import unit_name
 
     known: dict[str, Path] = {}
