@@ -115,7 +115,7 @@ def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dic
         "derived": [_derived(schedule, symbol) for symbol in schedule.derived],
         "start": [_constraint(schedule, constraint) for constraint in schedule.start],
         "applies": [whole.said(constraint) for constraint in whole.start],
-        "legend": legend(whole),
+        "legend": legend(whole, whole.start),
         "root": _tree(schedule, schedule.root),
         "leaves": [_leaf(schedule, leaf, sources) for leaf in schedule.leaves],
         "complete": schedule.complete,

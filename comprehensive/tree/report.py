@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from metafork.algebra.polynomial import Constraint
 from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from metafork.comprehensive.tree.legend import legend
+from metafork.comprehensive.tree.legend import legend, meaning
 from metafork.comprehensive.tree.remarks import as_list
 from metafork.comprehensive.tree.schedule_tree import (
     ESTIMATED,
@@ -122,11 +122,12 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
         f"machine {_code(schedule.machine)}.",
     ]
     if schedule.fixed:
-        lines.append(f"Fixed by the user: {_code(f'{name} = {value}' for name, value in schedule.fixed.items())}.")
+        same = (f"`{name} = {value}` {meaning(schedule, name)}".strip() for name, value in schedule.fixed.items())
+        lines.append(f"The same on all machines that the tree is for: {', '.join(same)}.")
     if schedule.derived:
         texts = (f"{d.name} = {d.definition(schedule.order)}" for d in schedule.derived)
         lines.append(f"Derived: {_code(texts)}.")
-    lines += [f"{line}." for line in legend(schedule) if ": " in line]
+    lines += [f"{line}." for line in legend(schedule, schedule.start) if ": " in line]
     if not schedule.complete:
         lines += ["", "**The time limit ended the search early. The regions that are left are listed below.**"]
     lines += ["", "### When it applies", ""]
