@@ -114,6 +114,7 @@ def test_names_of_c_are_no_names_of_javascript(tmp_path):
     title, dom = in_browser(text.replace("</body>", f"<script>{exercise}</script></body>"), tmp_path)
     assert "__proto__=256 toString=4" in title
     assert "is chosen" in dom
+    assert 'title="Z: shared memory per block, in words of 4 bytes' in dom
 
 
 STEPS = """
