@@ -223,16 +223,16 @@ def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
 
 def pointers(attempt: Attempt) -> list[str]:
     """Return the statements that make ``metafork_p``, the pointers to the arguments of a kernel that a launch takes."""
-    arguments = attempt.arguments
-    integers = sum(one.startswith("metafork_a[") for one in arguments)
+    integers = [one for one in attempt.arguments if one.startswith("metafork_a[")]
+    arrays = attempt.arguments[len(integers) :]
     in_order = [
-        f"metafork_{'a' if i < integers else 'd'}[{i - (i >= integers) * integers}]" for i in range(len(arguments))
+        *(f"metafork_a[{place}]" for place in range(len(integers))),
+        *(f"metafork_d[{place}]" for place in range(len(arrays))),
     ]
-    if arguments and list(arguments) == in_order:
-        count = len(arguments)
-        given = f"metafork_a, {integers}, metafork_d, {count - integers}"
-        return [f"    void *metafork_p[{count}];", f"    metafork_point(metafork_p, {given});"]
-    listed = ", ".join(f"(void *)&{argument}" for argument in arguments) or "NULL"
+    if in_order and list(attempt.arguments) == in_order:
+        given = f"metafork_a, {len(integers)}, metafork_d, {len(arrays)}"
+        return [f"    void *metafork_p[{len(in_order)}];", f"    metafork_point(metafork_p, {given});"]
+    listed = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
     return [f"    void *metafork_p[] = {{{listed}}};"]
 
 
