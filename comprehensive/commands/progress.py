@@ -43,7 +43,9 @@ class Progress:
             from rich.live import Live
 
             # Without a thread: compilers and LLVM run in processes that are forked.
-            self._live = Live(console=Console(stderr=True, highlight=False), auto_refresh=False, transient=True)
+            self._live = Live(
+                console=Console(stderr=True, highlight=False, force_terminal=True), auto_refresh=False, transient=True
+            )
             self._live.start()
         now = time.monotonic()
         self._next = now + 0.2
