@@ -20,13 +20,10 @@ from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.symbols import DerivedKind, DerivedSymbol
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import MACHINE_MARK, CounterValue, Details, NotKnown
-from metafork.evaluators.registers_per_block import in_whole_warps
+from metafork.evaluators.registers_per_block import PARTITIONS, handed_out, in_groups
 from metafork.evaluators.registers_per_thread import registers
 from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.program import Version
-
-REGISTER_UNIT = 256
-PARTITIONS = 4
 
 _FIELDS = (
     "warps_per_sm",
@@ -53,7 +50,8 @@ class Occupancy(Struct, frozen=True):
         """Return the ratio; not known where threads, registers or shared memory are not, and for GPUs of AMD's."""
         if not analyses.hardware.ptx:
             return NotKnown("it follows NVIDIA's rules")
-        threads, words = in_whole_warps(version, analyses), SHARED_MEMORY.evaluate(version, analyses)
+        width = analyses.hardware.warp_size
+        threads, words = in_groups(version, analyses, width, "warps"), SHARED_MEMORY.evaluate(version, analyses)
         per_thread = registers(version, analyses)
         for part in (threads, words, per_thread):
             if isinstance(part, NotKnown):
@@ -61,7 +59,6 @@ class Occupancy(Struct, frozen=True):
         assert isinstance(threads, CounterValue)
         assert isinstance(words, CounterValue)
         assert isinstance(per_thread, int)
-        width = analyses.hardware.warp_size
         warps = threads.numerator * Fraction(1, width)
         derived = list(dict.fromkeys((*threads.derived, *words.derived)))
 
@@ -69,8 +66,8 @@ class Occupancy(Struct, frozen=True):
             derived.append(DerivedSymbol(name, kind, operands))
             return Polynomial.symbol(name)
 
-        a_warp = -(-per_thread * width // REGISTER_UNIT) * REGISTER_UNIT
-        fitting = fresh("fitting", "floor", _REGISTERS, Polynomial.constant(PARTITIONS * a_warp)) * PARTITIONS
+        four_warps = Polynomial.constant(PARTITIONS * width * handed_out(per_thread))
+        fitting = fresh("fitting", "floor", _REGISTERS, four_warps) * PARTITIONS
         room = fresh("room", "minimum", _WARPS, fitting)
         limits = [_BLOCKS, fresh("q1", "floor", room, warps)]
         if words.numerator:

@@ -93,3 +93,12 @@ def test_the_grammar_knows_every_word_of_the_language():
 def test_the_grammar_includes_only_what_it_has():
     text = GRAMMAR.read_text(encoding="utf-8")
     assert set(re.findall(r'"include": "#(\w+)"', text)) == set(json.loads(text)["repository"])
+
+
+def test_pictures_of_the_readme_have_whole_addresses():
+    """Where packages are shown, nothing lies beside the README."""
+    pictures = re.findall(r"!\[[^]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    documentation = PROJECT["urls"]["Documentation"]
+    assert pictures
+    assert [one for one in pictures if not one.startswith(f"{documentation}/")] == []
+    assert [one for one in pictures if not (ROOT / "docs" / one.removeprefix(f"{documentation}/")).is_file()] == []

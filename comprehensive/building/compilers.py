@@ -34,6 +34,7 @@ class Toolchain(Struct, frozen=True):
     device: tuple[str, ...]
     host: tuple[str, ...]
     link: tuple[str, ...]
+    libraries: tuple[str, ...] = ("-lm",)
 
     def with_lines(self) -> Toolchain:
         """Return the commands that keep which lines kernels come from, for debuggers and profilers."""
@@ -71,6 +72,16 @@ def toolchain(cpu: bool | None = None) -> Toolchain:
     return Toolchain(False, device, host, nvcc)
 
 
+BACKENDS = ("cuda", "ptx", "opencl")
+"""Those whose files the compilers here accept; what ``toolchain`` returns is for the first one."""
+
+
+def c_toolchain() -> Toolchain:
+    """Return how to build where the file of kernels is C, which finds the driver or OpenCL at run time."""
+    host = (*compiler("CC", "gcc"), "-std=gnu11", *PLAIN)
+    return Toolchain(False, (*host, "-w"), host, compiler("CC", "gcc"), ("-lm", "-ldl", "-lpthread"))
+
+
 def has_gpu() -> bool:
     """Say whether nvcc is installed and the CUDA driver has a device."""
     if shutil.which(compiler("NVCC", "nvcc")[0]) is None:
@@ -87,22 +98,23 @@ def make_library(
     tools: Toolchain,
     directory: Path,
     name: str,
+    kernels: str,
     runtime: str,
     output: Path,
     flags: Sequence[str] = (),
     *,
     static: bool = False,
 ) -> None:
-    """Compile ``NAME.cu`` and ``NAME_host.c`` of a directory, and link them with the object of the runtime.
+    """Compile the file of kernels and ``NAME_host.c`` of a directory, and link them with the object of the runtime.
 
     ``flags`` are those that the input's own C needs.  Raises ``BuildError``.
     """
     include = ("-I.", "-Iinclude")
     objects = (f"{name}.o", f"{name}_host.o", runtime)
-    kernels = (*tools.device, APART, *include, "-c", f"{name}.cu", "-o", objects[0])
+    device = (*tools.device, APART, *include, "-c", kernels, "-o", objects[0])
     host = (*tools.host, *flags, *include, "-c", f"{name}_host.c", "-o", objects[1])
     archive = ("ar", "rcs", str(output), *objects)
-    link = (*tools.link, "-shared", *objects, "-o", str(output), "-lm")
+    link = (*tools.link, "-shared", *objects, "-o", str(output), *tools.libraries)
     commands = Commands(directory)
-    commands.run_all([kernels, host])
+    commands.run_all([device, host])
     commands.run(archive if static else link)

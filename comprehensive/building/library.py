@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -20,12 +20,14 @@ from typing import Any
 from platformdirs import user_cache_path
 
 from metafork.comprehensive.building.commands import Commands
-from metafork.comprehensive.building.compilers import Toolchain, make_library, toolchain
+from metafork.comprehensive.building.compilers import BACKENDS, Toolchain, c_toolchain, make_library, toolchain
 from metafork.comprehensive.building.runtime_object import runtime_object
 from metafork.comprehensive.emit import rendered_files, write_files
 from metafork.comprehensive.emit.outputs import make_rule
 from metafork.comprehensive.emit.own_files import see_that_all_are_ours
 from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.table import target
+from metafork.comprehensive.emit.targets.target import Target, TargetOptionError
 from metafork.comprehensive.leaf_files import LeafTexts
 from metafork.comprehensive.optimize import Result, optimize, source_of
 from metafork.ir.messages.source import Source
@@ -37,51 +39,70 @@ def build(
     path_or_text: str | PathLike[str] | Source,
     output: str | PathLike[str] | None = None,
     *,
+    backend: str = "cuda",
     cpu: bool | None = None,
     static_library: bool = False,
     depfile: str | PathLike[str] | None = None,
     line_directives: bool = False,
+    compiling: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Path:
     """Optimize a MetaFork file and compile it into a shared library (or a static one); return where that is.
 
     The header lies beside it.  ``output`` is by default ``libNAME.so`` (``libNAME.a``) in the working directory.  nvcc
     compiles for the GPU of this machine where there is one; else, or where ``cpu`` is true, kernels run on the
-    processor.  ``depfile`` gets a make rule: the library, and the files that it was made of.  With ``line_directives``,
+    processor.  With ``backend="ptx"`` or ``"opencl"`` a C compiler is enough, and the library looks for a device when
+    it runs.  ``depfile`` gets a make rule: the library, and the files that it was made of.  With ``line_directives``,
     debuggers and profilers show the lines of the MetaFork file.
+    ``compiling`` is told when the compilers begin.
     ``options`` are those of ``metafork.optimize``.  Raises what that raises, ``BuildError`` where a compiler fails,
-    ``NotOursError`` where a header that metafork did not write is in the way, and ``OSError``.
+    ``NotOursError`` where a header that metafork did not write is in the way, ``TargetOptionError`` for a back end that
+    is not built here or does not go with the options, and ``OSError``.
     """
+    way, tools = _way(backend, cpu, lines=line_directives)
     source = source_of(path_or_text)
-    result = optimize(source, **{"static": "auto", **options})
+    result = optimize(source, **{"static": "auto", "hardware": way.hardware, **options})
     name = result.unit.name
-    target = Path(output) if output is not None else Path(f"lib{name}.{'a' if static_library else 'so'}")
+    library = Path(output) if output is not None else Path(f"lib{name}.{'a' if static_library else 'so'}")
     with tempfile.TemporaryDirectory(prefix="metafork-build-") as temporary:
         folder = Path(temporary)
-        files = _made(result, toolchain(cpu), folder, static=static_library, lines=line_directives)
+        if compiling is not None:
+            compiling(f"{name}: {Path(tools.device[0]).name} compiles the kernels")
+        files = _made(result, way, tools, folder, static=static_library)
         outputs: dict[str, str | bytes] = {one: text for one, text in files.items() if one.endswith(".h")}
-        see_that_all_are_ours(target.parent, outputs, None)
-        outputs[target.name] = (folder / LIBRARY).read_bytes()
+        see_that_all_are_ours(library.parent, outputs, None)
+        outputs[library.name] = (folder / LIBRARY).read_bytes()
         if depfile is not None:
             sources = (result.unit.source.name, *result.unit.headers)
-            outputs[str(Path(depfile).absolute())] = make_rule([str(target)], sources)
-        write_files(target.parent, outputs)
-    return target
+            outputs[str(Path(depfile).absolute())] = make_rule([str(library)], sources)
+        write_files(library.parent, outputs)
+    return library
 
 
-def _made(
-    result: Result, tools: Toolchain, folder: Path, *, static: bool = False, lines: bool = False
-) -> dict[str, str]:
+def _way(backend: str, cpu: bool | None, *, lines: bool) -> tuple[Target, Toolchain]:
+    if backend not in BACKENDS:
+        raise TargetOptionError(f"back ends that can be built here: {', '.join(BACKENDS)}; not {backend}")
+    if backend == "cuda":
+        tools = toolchain(cpu)
+        return (CUDA.with_lines(), tools.with_lines()) if lines else (CUDA, tools)
+    if cpu or lines:
+        raise TargetOptionError(f"{'--cpu' if cpu else '--line-directives'} needs --backend cuda")
+    return target(backend), c_toolchain()
+
+
+def _made(result: Result, way: Target, tools: Toolchain, folder: Path, *, static: bool = False) -> dict[str, str]:
     """Write the generated files into a folder and make the library there; return their texts."""
-    target, tools = (CUDA.with_lines(), tools.with_lines()) if lines else (CUDA, tools)
-    texts = LeafTexts(result.analyses)
-    files = rendered_files(result, code_of=texts.code_of, target=target)
+    texts = LeafTexts(result.analyses, None, way)
+    if way.name != "cuda":  # which has code for every leaf
+        result = texts.in_time(result, None)
+    files = rendered_files(result, code_of=texts.code_of, target=way)
     write_files(folder, files)
     source = result.unit.source
     places = [*map(Path, source.folders), *([Path(source.name).parent] if result.unit.headers else [])]
     own = [*(f"-D{one}" for one in source.definitions), *(f"-I{one.resolve()}" for one in places)]
-    runtime = runtime_object(Commands(folder), tools.device)
-    make_library(tools, folder, result.unit.name, runtime, folder / LIBRARY, own, static=static)
+    name = result.unit.name
+    runtime = runtime_object(Commands(folder), tools.device, way)
+    make_library(tools, folder, name, way.device_name(name), runtime, folder / LIBRARY, own, static=static)
     return files
 
 
@@ -98,7 +119,7 @@ def cached(source: Source, headers: tuple[str, ...], cpu: bool | None, options: 
         return kept
     result = optimize(source, **options)
     with _new_folder(home) as folder:
-        _made(result, tools, folder)
+        _made(result, CUDA, tools, folder)
         (folder / TREE).write_text(result.to_json(), encoding="utf-8")
         (folder / CHECKSUM).write_text(_checksum(folder), encoding="utf-8")
         for path in folder.iterdir():

@@ -190,6 +190,9 @@ class LoadedFunction:
             ]
             self._call.restype = _RETURNED[_returned(function)]
 
+    def __repr__(self) -> str:
+        return f"<metafork {self.__doc__}>"
+
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Call the function; arrays are changed in place.
 

@@ -19,14 +19,16 @@ from metafork.comprehensive.building.compilers import identity_of
 from metafork.comprehensive.emit import runtime_include_dir
 from metafork.comprehensive.emit.device_file import RUNTIME, runtime_file
 from metafork.comprehensive.emit.targets.cuda import TARGET as CUDA
+from metafork.comprehensive.emit.targets.target import Target
 
 
-def runtime_object(commands: Commands, compiling: Sequence[str]) -> str:
-    """Return the object that ``compiling`` makes (a compiler of the CUDA or CPU build, and its options).
+def runtime_object(commands: Commands, compiling: Sequence[str], target: Target = CUDA) -> str:
+    """Return the object that ``compiling`` makes (a compiler and its options) of the runtime of a back end.
 
     It is made now, or was by an earlier run.  Raises ``BuildError`` and ``OutOfTimeError``.
     """
-    digest = hashlib.sha256("\0".join([*compiling, *identity_of(compiling)]).encode(errors="surrogateescape"))
+    text = runtime_file(target)
+    digest = hashlib.sha256("\0".join([text, *compiling, *identity_of(compiling)]).encode(errors="surrogateescape"))
     for header in sorted((runtime_include_dir() / "metafork").glob("*.h")):
         digest.update(header.read_bytes())
     key = digest.hexdigest()[:32]
@@ -35,8 +37,8 @@ def runtime_object(commands: Commands, compiling: Sequence[str]) -> str:
         if kept.name == _name(key, kept):
             return str(kept)
     made = commands.directory / f"{RUNTIME}_{key[:8]}.o"
-    source = made.with_suffix(".cu")
-    source.write_text(runtime_file(CUDA), encoding="utf-8")
+    source = made.with_suffix(Path(target.device_name(RUNTIME)).suffix)
+    source.write_text(text, encoding="utf-8")
     commands.run((*compiling, f"-I{runtime_include_dir()}", "-c", source.name, "-o", made.name))
     try:
         home.mkdir(parents=True, exist_ok=True)

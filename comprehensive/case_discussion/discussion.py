@@ -85,7 +85,7 @@ class Discussion(Leaves[V]):
     def _is_known(self, counter: CounterOf[V], version: V) -> bool:
         """Say whether a counter takes part: it does where its value is known on the input, throughout Start.
 
-        That is found out whatever it takes: a limit that was not looked at is none that a leaf could keep.
+        This is never skipped to save time: a leaf must satisfy every limit.
         """
         value = self.measured.value(counter, version, patient=True)
         reason = value.reason if isinstance(value, NotKnown) else self.measured.outside(value, ())

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="SCHEDULE|STRATEGIES")
 @click.argument("file", type=InputFile())
-@click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
+@click.option("--schedule", "only", help="Change this schedule only; by default all of the file.")
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @reassociate_option
 @strict_option

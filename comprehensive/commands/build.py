@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from metafork.comprehensive.building.compilers import BACKENDS
 from metafork.comprehensive.commands.faults import (
     InputFile,
     chosen_options,
@@ -21,11 +22,19 @@ from metafork.comprehensive.commands.faults import (
     reassociate_option,
     static_option,
 )
+from metafork.comprehensive.commands.progress import Progress
 
 
 @click.command()
 @click.argument("file", type=InputFile())
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="By default libNAME.so.")
+@click.option(
+    "--backend",
+    type=click.Choice(BACKENDS),
+    default=BACKENDS[0],
+    show_default=True,
+    help="What kernels become; a C compiler is enough for ptx and opencl, which look for a device at run time.",
+)
 @click.option("--cpu", is_flag=True, help="Run kernels on the processor, also where there is a GPU.")
 @click.option("--static-library", is_flag=True, help="Make libNAME.a.")
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: library, input.")
@@ -43,6 +52,7 @@ def command(
     context: click.Context,
     file: Path,
     output: Path | None,
+    backend: str,
     cpu: bool,
     static_library: bool,
     depfile: Path | None,
@@ -72,10 +82,11 @@ def command(
     source = None
     try:
         source = read_source(file, definitions, folders)
-        with mistakes_of_options():
+        with mistakes_of_options(), Progress() as progress:
             made = build(
                 source,
                 output,
+                backend=backend,
                 cpu=True if cpu else None,
                 static_library=static_library,
                 depfile=depfile,
@@ -88,6 +99,8 @@ def command(
                 order=order,
                 fma=fma,
                 reassociate=reassociate,
+                progress=progress.explored,
+                compiling=progress.show,
             )
     except DiagnosticsError as error:
         print_diagnostics(error.diagnostics, {} if source is None else {source.name: source.text}, form)

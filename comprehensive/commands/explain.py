@@ -58,7 +58,7 @@ def _entry(code: str) -> str:
 @click.option(
     "--strategies",
     shell_complete=completed("strategy"),
-    help="Names of the strategies that are asked, as for `metafork optimize`.",
+    help="Ask these strategies, as with `metafork optimize`.",
 )
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
 @order_option
@@ -121,7 +121,7 @@ def command(
                 told = with_carets(remarks, source, program.span, colored(sys.stdout))
                 if program.static:
                     head += f"\nkernels for {listed_text(program.static)} too: `meta_static` asks for them"
-                blocks.append(f"{head}\n\n{told or 'there is nothing to say of its arrays and loops'}")
+                blocks.append(f"{head}\n\n{told or 'No array is cached and no loop changes.'}")
     if blocks:
         click.echo("\n".join(blocks), nl=False)
     if found or (form != "text" and files):

@@ -38,7 +38,7 @@ def diagnostics_option(function: Decorated) -> Decorated:
         type=click.Choice(FORMATS),
         default="text",
         show_default=True,
-        help="How faults of the input are reported (to standard error).",
+        help="How to report errors of the input (on standard error).",
     )(function)
 
 
@@ -194,14 +194,14 @@ def chosen_options(function: Decorated) -> Decorated:
             is_eager=True,
             callback=_names_of("counter"),
             shell_complete=completed("counter"),
-            help="Names, in the order in which they are evaluated; +NAME adds to the defaults; help lists all.",
+            help="Counters to evaluate, in this order. +NAME adds one to the defaults. `help` lists all.",
         ),
         click.option(
             "--strategies",
             is_eager=True,
             callback=_names_of("strategy"),
             shell_complete=completed("strategy"),
-            help="Names, in the order in which they are tried, options in braces; +NAME adds to the defaults; help "
+            help="Strategies to try, in this order. +NAME adds one to the defaults; options go in braces. `help` "
             "lists all.",
         ),
         click.option(
@@ -222,31 +222,31 @@ machine_option = click.option(
     is_eager=True,
     callback=listed("machine"),
     shell_complete=completed("machine"),
-    help="The machines that leaves are for: a preset (sm_80, gfx942), a range (sm_80..sm_120), values "
-    "(T=1024,Z=12288), or several; all.  By default those of the back end (sm_75..sm_120), "
-    "with --order paper all.  help lists the presets.",
+    help="Make leaves for these machines: a GPU or preset (a100, sm_80), a range (sm_80..sm_120), values "
+    "(T=1024,Z=12288), several of these, or `all`. By default those of the back end (sm_75..sm_120), with --order "
+    "paper all. `help` lists the presets.",
 )
 
 static_option = click.option(
     "--static",
     multiple=True,
     metavar="NAME=VALUES",
-    help="Compile leaves also for these values of a program parameter: s=1,2,4 (in place of its meta_static); "
-    "auto: for typical ones where the text names none; none.",
+    help="Also compile leaves for these values of a program parameter: s=1,2,4 (they replace its meta_static). "
+    "`auto`: typical values if the text names none. `none`: no values.",
 )
 
 fma_option = click.option(
-    "--fma", is_flag=True, help="Fuse x*y + z into one operation, by one rule and everywhere alike (FP_CONTRACT)."
+    "--fma", is_flag=True, help="Fuse x*y + z into one operation, by the same rule everywhere (FP_CONTRACT)."
 )
 
 lines_option = click.option(
-    "--line-directives", is_flag=True, help="Have debuggers and profilers show the lines of FILE (#line, -lineinfo)."
+    "--line-directives", is_flag=True, help="Let debuggers and profilers show the lines of FILE (#line, -lineinfo)."
 )
 
 reassociate_option = click.option(
     "--reassociate",
     is_flag=True,
-    help="Allow `meta_reduction` of floating-point numbers, which adds up in an order of its own.",
+    help="Allow `meta_reduction` of floating-point numbers. It adds up in an order of its own.",
 )
 
 order_option = click.option(
@@ -254,12 +254,12 @@ order_option = click.option(
     type=click.Choice(["cost", "paper"]),
     default="cost",
     show_default=True,
-    help="Which leaf goes first where several are possible: one proved to do less, or the paper's (which also has "
-    "leaves for all machines, and the strategies register_pressure).",
+    help="Which of several possible leaves goes first: the one that is proved to do less, or the paper's choice. With "
+    "`paper` there are also leaves for all machines, and the strategies register_pressure.",
 )
 
 strict_option = click.option(
-    "--strict", is_flag=True, help="Refuse a file whose freedom from races is not proved, instead of warning."
+    "--strict", is_flag=True, help="Refuse a file if it is not proved free of races, instead of warning."
 )
 
 

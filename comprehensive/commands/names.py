@@ -104,8 +104,8 @@ def _related(name: str, known: Iterable[str]) -> list[str]:
 def _machines() -> str:
     from metafork.runtime.machine import PRESETS, gpus_of
 
-    lines = ["machines (Z: shared memory of a block in words of 4 bytes, R: registers of a thread, RB: registers of a"]
-    lines += ["block, T: threads of a block):"]
+    lines = ["machines (Z: shared memory per block in words of 4 bytes, R: registers per thread, RB: registers per"]
+    lines += ["block, T: threads per block):"]
     gpus = {name: ", ".join(gpus_of(name)[:3]) for name in PRESETS}
     width = max(map(len, gpus.values()))
     for name, one in PRESETS.items():

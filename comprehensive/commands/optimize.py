@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,14 +33,16 @@ from metafork.comprehensive.commands.faults import (
     strict_option,
 )
 from metafork.comprehensive.commands.names import completed, listed
+from metafork.comprehensive.commands.progress import Progress
 from metafork.comprehensive.commands.side_by_side import in_order
-from metafork.comprehensive.streams import moves_its_cursor
+from metafork.comprehensive.streams import colored
 
 if TYPE_CHECKING:
     from metafork.comprehensive.emit.targets.target import Target
     from metafork.comprehensive.optimize import Result
     from metafork.comprehensive.options import Order
-    from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Statistics
+    from metafork.comprehensive.tree.examples import Shown
+    from metafork.comprehensive.tree.schedule_tree import ScheduleTree
     from metafork.ir.messages.diagnostics import Diagnostic
     from metafork.ir.messages.source import Source
 
@@ -54,7 +57,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="The directory to write; by default FILE's stem with `.out`. With several files, the parent of those.",
+    help="Write to this directory, by default NAME.out for NAME.mf. With several files it holds one for each.",
 )
 @chosen_options
 @click.option("--assume", multiple=True, metavar="INEQUALITY", help='Assume an inequality: "B0*B1 <= 1024".')
@@ -66,7 +69,7 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
 @click.option(
     "--emit",
     type=click.Choice(["ptx", "object"]),
-    help="Write the PTX of every leaf too, or its object code for a GPU of AMD's.",
+    help="Also write the PTX of every leaf, or its object code for an AMD GPU.",
 )
 @click.option(
     "--backend",
@@ -75,19 +78,21 @@ _NOT_DRAWN = "{}.tree.svg is not drawn: the time limit was reached"
     is_eager=True,
     callback=listed("back end"),
     shell_complete=completed("back end"),
-    help="What kernels become: cuda, ptx, hip, opencl, or a plugin's; help lists all.",
+    help="Write kernels as cuda, ptx, hip, opencl, or as a plug-in does. `help` lists all.",
 )
 @click.option(
     "--target",
-    help="The GPU that code is for: by default sm_80 with --emit ptx, sm_75 with --backend ptx, "
-    "gfx90a with --backend hip and --emit object.",
+    help="Make code for this GPU. By default sm_80 with --emit ptx, sm_75 with --backend ptx, gfx90a with --backend "
+    "hip and --emit object.",
 )
 @click.option("--allow-fma", is_flag=True, help="Let nvcc contract a*b + c as it likes (results may differ).")
-@click.option("--jit", is_flag=True, help="Have NVRTC compile kernels for any values of static parameters at run time.")
+@click.option("--jit", is_flag=True, help="Let NVRTC compile kernels at run time for any values of static parameters.")
 @lines_option
-@click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON; files are written only with -o.")
-@click.option("--time-limit", type=Seconds(), help="Seconds for all; the exit status is 4 if that ended it early.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Inputs at a time; by default one a processor.")
+@click.option("--json", "as_json", is_flag=True, help="Print the trees as JSON. Write files only if -o is given.")
+@click.option("--time-limit", type=Seconds(), help="Stop after so many seconds. The exit status is then 4.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Work on so many inputs at a time; by default one per processor."
+)
 @click.option("--depfile", type=click.Path(dir_okay=False, path_type=Path), help="Write a make rule: outputs, input.")
 @strict_option
 @preprocessor_options
@@ -141,7 +146,7 @@ def command(
     def optimized(path: Path) -> _Outcome:
         """Optimize one input, and write its files."""
         source: Source | None = None
-        with mistakes_of_options(), _Progress() as progress:
+        with mistakes_of_options(), Progress() as progress:
             try:
                 source = read_source(path, definitions, folders)
                 result = optimize(
@@ -153,7 +158,7 @@ def command(
                     time_limit=None if deadline is None else max(0.0, deadline - time.monotonic()),
                     strict=strict,
                     plugins=plugins,
-                    progress=progress if jobs == 1 else None,
+                    progress=progress.explored if jobs == 1 else None,
                     static=asked_static(static, "auto"),
                     order=order,
                     fma=fma,
@@ -182,7 +187,7 @@ def command(
     for one in in_order(optimized, files, jobs):
         for problem in one.problems:
             click.echo(f"metafork: {problem}", err=True)
-        click.echo(one.text, nl=False)
+        click.echo(_coloured(one.text) if colored(sys.stdout) else one.text, nl=False)
         outcomes.append(one)
     found = [diagnostic for one in outcomes for diagnostic in one.found]
     texts = {one.source.name: one.source.text for one in outcomes if one.source is not None}
@@ -212,7 +217,7 @@ class _Outcome(NamedTuple):
 
 
 def _refuse_equal_names(files: Sequence[Path]) -> None:
-    """Refuse inputs whose outputs would have one name: the later ones would replace the earlier, or clash with them."""
+    """Refuse two inputs that would write the same output file."""
     from metafork.frontend.unit_name import unit_name
 
     known: dict[str, Path] = {}
@@ -350,52 +355,43 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
 
 
 def _summary(result: Result, folder: Path) -> str:
-    from metafork.comprehensive.tree.examples import question
+    from metafork.comprehensive.tree.examples import for_gpus, gpus_for, point_to_show, question
     from metafork.comprehensive.tree.legend import legend
-    from metafork.comprehensive.tree.outline import outline, wrapped
+    from metafork.comprehensive.tree.outline import example_lines, outline, wrapped
     from metafork.comprehensive.tree.remarks import in_one_line
     from metafork.comprehensive.tree.schedule_tree import ESTIMATED
+    from metafork.ir.messages.source import base_name
 
-    lines = []
+    lines: list[str] = []
+    points: list[Shown] = []
+    source = base_name(result.unit.source.name)
     for schedule, tree in zip(result.document.schedules, result.schedules, strict=True):
         leaves = len(schedule.leaves)
-        lines.append(f"{schedule.name}: {leaves} {'leaf' if leaves == 1 else 'leaves'}")
+        gpus = dict(gpus_for(schedule))
+        what = f"{leaves} {'leaf' if leaves == 1 else 'leaves'}{for_gpus(list(gpus))}"
+        lines.append(f"{schedule.name} ({source}:{schedule.line}): {what}")
         if tree.remarks:
             lines += wrapped(in_one_line(tree.remarks), "  ", "    ")
+        points.append(point_to_show(schedule, gpus))
         if not leaves:
             lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
             if any(subject == ESTIMATED for subject, _ in tree.notes):
                 lines.append("  an estimate of registers alone leaves leaves out: report.md says by how much")
         else:
-            lines += [f"  {line}" for line in outline(schedule)]
-        lines += [f"  {line}" for line in legend(schedule)]
+            shown = [*outline(schedule), *legend(schedule), *example_lines(schedule, points[-1])]
+            lines += [f"  {line}" for line in shown]
         if not schedule.complete:
             lines.append("  the time limit left branches unexplored; report.md lists them")
     if not result.schedules:
         lines.append("there is no meta_schedule in this file")
-    asked = question(result.document.schedules[0], folder) if len(result.schedules) == 1 else None
+    asked = question(result.document.schedules, folder, points)
     following = [f"next: {asked}"] if asked else []
-    return "\n".join([*lines, f"wrote {folder}/ (start with {folder}/report.md)", *following])
+    return "\n".join([*lines, f"wrote {folder}/ (open {folder}/report.html, or read report.md)", *following])
 
 
-class _Progress:
-    """One line on a terminal, from the second second on."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._shown = False
-        self._next = self._began + 1.0
-
-    def __enter__(self) -> Callable[[str, Statistics], None] | None:
-        return self._show if moves_its_cursor(sys.stderr) else None
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            click.echo("\r\033[K", err=True, nl=False)
-
-    def _show(self, name: str, statistics: Statistics) -> None:
-        now = time.monotonic()
-        if now >= self._next:
-            self._shown, self._next = True, now + 0.2
-            text = f"\r\033[K{name}: {statistics.nodes} nodes, {statistics.paths} paths, {now - self._began:.0f} s"
-            click.echo(text, err=True, nl=False)
+def _coloured(text: str) -> str:
+    """Return what is said of a tree with the kernels that run in colour."""
+    text = re.sub(r"(?m)^(\w+)(?= \(.*: \d+ lea)", lambda name: click.style(name[0], bold=True), text)
+    text = re.sub(r"\bleaf \d+", lambda leaf: click.style(leaf[0], fg="green", bold=True), text)
+    text = re.sub(r"the serial code", click.style("the serial code", fg="yellow"), text)
+    return re.sub(r" \.{3,} ", lambda dots: click.style(dots[0], dim=True), text)

@@ -16,7 +16,7 @@ from metafork.comprehensive.commands.faults import InputFile, refuse_source, ref
     "-o",
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The file to write, .svg, .dot, or what Graphviz writes, like .png; standard output (SVG) by default.",
+    help="Write this file: .svg, .dot, or what Graphviz writes, such as .png. By default SVG on standard output.",
 )
 @click.option(
     "--full", is_flag=True, help="Draw also the conditions that the path has already decided, and chains of any length."

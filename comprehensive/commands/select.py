@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     is_eager=True,
     callback=listed("machine"),
     shell_complete=completed("machine"),
-    help="A preset (sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096); help lists the presets.",
+    help="A GPU or preset (a100, sm_80), values (R=63,T=1024,Z=12288), or both (sm_80,Z=4096). `help` lists them.",
 )
-@click.option("--schedule", "only", help="The name of one schedule; all of the file by default.")
+@click.option("--schedule", "only", help="Ask about this schedule only; by default about all of the file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, values: tuple[str, ...], machine: str, only: str | None, as_json: bool) -> None:
     """Say which leaf a machine and parameter values choose, and why not the others.

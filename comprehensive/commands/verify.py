@@ -73,7 +73,7 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
 @order_option
 @fma_option
 @reassociate_option
-@click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points a leaf, at most.")
+@click.option("--points", default=50, show_default=True, type=click.IntRange(min=1), help="Points per leaf, at most.")
 @click.option("--seed", default=1, show_default=True, help="Another seed gives other points.")
 @click.option(
     "--registers",
@@ -88,16 +88,20 @@ def _targets(asked: tuple[str, ...] | None) -> tuple[str, ...]:
     metavar="F.c",
     help="A C file whose functions NAME_init take the parameters of NAME and fill its arrays before each run.",
 )
-@click.option("--device", is_flag=True, is_eager=True, help="Run every leaf on this machine's GPU too (nvcc).")
+@click.option(
+    "--device", is_flag=True, is_eager=True, help="Also run every leaf on the GPU of this machine (needs nvcc)."
+)
 @click.option(
     "--runner",
     default="",
     callback=_words,
     metavar="COMMAND",
-    help='What starts the programs for the GPU: "compute-sanitizer --error-exitcode 9".',
+    help='Start the programs for the GPU with this command: "compute-sanitizer --error-exitcode 9".',
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Compilers at a time; by default one a processor.")
-@click.option("--time-limit", type=Seconds(), help="Seconds for each file; what is left then is said.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), help="Run so many compilers at a time; by default one per processor."
+)
+@click.option("--time-limit", type=Seconds(), help="Stop each file after so many seconds, and say what is left.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON (an array for several files).")
 @preprocessor_options
 @diagnostics_option

@@ -45,7 +45,8 @@ file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake.in
 configure_package_config_file(${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake.in
   ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake INSTALL_DESTINATION ${metafork_package_dir})
 export(TARGETS ${metafork_target} NAMESPACE @NAME@:: FILE ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Targets.cmake)
-install(TARGETS ${metafork_target} EXPORT @NAME@Targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS ${metafork_target} EXPORT @NAME@Targets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT @NAME@Targets NAMESPACE @NAME@:: DESTINATION ${metafork_package_dir})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/@NAME@Config.cmake DESTINATION ${metafork_package_dir})
 file(RELATIVE_PATH metafork_includes ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})

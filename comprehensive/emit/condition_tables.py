@@ -28,16 +28,26 @@ class TabulationError(Exception):
 
 
 class ConditionTables(Struct):
-    """Collects the tables of one schedule.  ``prefix`` starts their names; ``order`` ranks symbols in comments."""
+    """Collects the tables of one schedule.  ``prefix`` starts their names; ``order`` ranks symbols in comments.
+
+    ``more`` are definitions that need the polynomials.
+    """
 
     prefix: str
     order: tuple[str, ...] = ()
     slots: dict[str, int] = field(default_factory=dict)
     denominators: dict[str, int] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    _known: dict[tuple[Term, ...], str] = field(default_factory=dict)
+    more: list[str] = field(default_factory=list)
+    _rows: list[str] = field(default_factory=list)
+    _places: dict[tuple[Term, ...], int] = field(default_factory=dict)
+    """Where the terms of a polynomial begin."""
     _base_slot: int | None = None
     size: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the definitions: the terms of all polynomials, one a line, and what needs them."""
+        terms = [f"static const metafork_term {self.prefix}_p[] = {{", *self._rows, "};"] if self._rows else []
+        return [*terms, *self.more]
 
     def add_slot(self, name: str) -> int:
         """Give a symbol its place in the vector; the same place where it has one."""
@@ -116,13 +126,11 @@ class ConditionTables(Struct):
     def _table(self, terms: tuple[Term, ...], polynomial: Polynomial) -> str:
         if not terms:
             return "{NULL, 0}"
-        if terms not in self._known:
-            name = f"{self.prefix}_p{len(self._known)}"
+        if terms not in self._places:
+            place = self._places[terms] = sum(map(len, self._places))
             rows = ", ".join(
                 f"{{{coefficient}, {len(slots)}, {{{', '.join(map(str, slots)) or '0'}}}}}"
                 for coefficient, slots in terms
             )
-            comment = c_comment(polynomial.text(self.order))
-            self.lines.append(f"static const metafork_term {name}[] = {{{rows}}}; /* {comment} */")
-            self._known[terms] = name
-        return f"{{{self._known[terms]}, {len(terms)}}}"
+            self._rows.append(f"    {rows}, /* {place}: {c_comment(polynomial.text(self.order))} */")
+        return f"{{{self.prefix}_p + {self._places[terms]}, {len(terms)}}}"

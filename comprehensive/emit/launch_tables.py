@@ -26,7 +26,7 @@ INPUTS = "metafork_i"
 
 
 class LaunchTables(Struct):
-    """Collects what the kernels of one leaf need; ``function`` computes numbers."""
+    """Collects what the kernels of some leaves need; ``function`` computes numbers."""
 
     function: str
     signature: Signature
@@ -39,7 +39,7 @@ class LaunchTables(Struct):
 
     @staticmethod
     def of(signature: Signature, leaf: int) -> LaunchTables:
-        """Return those of a leaf without kernels; the integers of a call have the first places."""
+        """Return those of that leaf and maybe others, without kernels; the integers of a call have the first places."""
         tables = ConditionTables(f"{signature.name}_n{leaf}", tuple(signature.parameters))
         for name in signature.parameters:
             tables.add_slot(name)
@@ -79,7 +79,7 @@ class LaunchTables(Struct):
         number = "int metafork_number, const void *metafork_inputs, const int64_t *metafork_n, int *metafork_fails"
         inputs = f"const {self.signature.name}_inputs *"
         return [
-            *self.tables.lines,
+            *self.tables.lines(),
             f"static int64_t {self.function}({number})",
             "{",
             f"    {inputs}const {INPUTS} = ({inputs})metafork_inputs;",

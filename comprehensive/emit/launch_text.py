@@ -25,7 +25,11 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import Space
 from metafork.ir.program import Derived, IntConst, Phase, Program, Var, walk_expression, walk_statements
 
+_OTHERS = ("metafork_d", "metafork_go", "metafork_s", "metafork_stream")
+"""What ``METAFORK_CALL`` has beside the inputs."""
 _MAX_ARRAYS = 64
+_MAX_SHARED = 64
+"""Computed numbers of one table; what leaves after that need has its own."""
 
 
 def launch_text(
@@ -46,9 +50,12 @@ def launch_text(
     if tree.leaves:
         lines += [f"static const char *const {signature.name}_names[] = {{{names}}}; /* of parameters */", ""]
     several = False
+    shared: list[tuple[LaunchTables, list[str]]] = []
     for leaf, of_variants in zip(tree.leaves, codes, strict=True):
-        attempts, own = [], []
-        tables = LaunchTables.of(signature, leaf.id)
+        attempts: list[tuple[str, str]] = []
+        if not shared or shared[-1][0].tables.size > len(signature.parameters) + _MAX_SHARED:
+            shared.append((LaunchTables.of(signature, leaf.id), []))
+        tables, own = shared[-1]
         for variant, code in zip(leaf.variants, of_variants, strict=True):
             name = f"{signature.name}_attempt{leaf.id}_{variant.number}"
             if code.compiled is not None:
@@ -57,7 +64,9 @@ def launch_text(
             own += ["", *_attempt(signature, leaf.id, name, code, target, tables, variant.values)]
             attempts.append((f"metafork_s->variant == {variant.number}", name))
         several = several or len(attempts) > 1
-        lines += [*tables.lines(), *own, "", *_attempt_variants(signature, leaf.id, attempts), ""]
+        own += ["", *_attempt_variants(signature, leaf.id, attempts)]
+    for tables, own in shared:
+        lines += [*tables.lines(), *own, ""]
     lines += [*_attempt_any(tree, signature), ""]
     lines += [*_run(tree, signature, chosen), ""]
     lines += _launch(tree, signature, chosen.values if several else None)
@@ -182,7 +191,7 @@ def _attempt_any(tree: ScheduleTree, signature: Signature) -> list[str]:
     return [
         f"static int {signature.name}_attempt(const void *metafork_inputs, int metafork_leaf, {rest})",
         "{",
-        "    (void)metafork_inputs, (void)metafork_d, (void)metafork_go, (void)metafork_s, (void)metafork_stream;",
+        *([] if tree.leaves else [f"    (void){', (void)'.join(['metafork_inputs', *_OTHERS])};"]),
         "    switch (metafork_leaf) {",
         *(f"    case {leaf.id}: return {signature.name}_attempt{leaf.id}(METAFORK_GIVEN);" for leaf in tree.leaves),
         "    default: return METAFORK_EINVAL;",
@@ -294,7 +303,7 @@ def _run(tree: ScheduleTree, signature: Signature, select: SelectText) -> list[s
         "int64_t *metafork_v)",
         "{",
         f"    const {name}_inputs *const metafork_i = (const {name}_inputs *)metafork_inputs;",
-        "    (void)metafork_i;",
+        *([] if signature.parameters else ["    (void)metafork_i;"]),
         f"    return {name}_choose({chosen});",
         "}",
         "",
@@ -350,11 +359,7 @@ def _empty(program: Program, signature: Signature) -> list[str]:
             "    {",
             "        int metafork_failed = 0;",
             *(f"        {line}" for line in definitions),
-            f"        const int64_t metafork_extent = {text};",
-            "        const bool metafork_none = !metafork_failed && metafork_extent < 1;",
-            "        metafork_empty = metafork_empty || metafork_none;",
-            *(["        metafork_nothing = metafork_nothing || metafork_none;"] if signed else []),
-            *(["        metafork_blocks = metafork_blocks && !metafork_failed && !metafork_none;"] if shaped else []),
+            f"        METAFORK_EXTENT({text}, {str(signed).lower()}, {str(shaped).lower()});",
             "    }",
         ]
     return lines

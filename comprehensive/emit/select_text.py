@@ -92,7 +92,7 @@ def select_text(
         fill.insert(0, f"metafork_v[{tables.base_slot}] = INT64_C(1) << 62;")
 
     lines = ["/* The polynomials of the conditions: {coefficient, degree, {places in the vector of values}}. */"]
-    lines += tables.lines
+    lines += tables.lines()
     lines += regions.text
     lines += _table(f"static const metafork_condition {name}_start[]", start, _NO_CONDITION)
     lines += _table(f"static const metafork_condition {name}_conditions[]", list(conditions), _NO_CONDITION)
@@ -108,18 +108,13 @@ def select_text(
     parts += [f"{name}_start", str(len(start)), f"{name}_nodes", f"{name}_conditions", str(root), str(regions.doubt)]
     lines.append(f"static const metafork_tree {name}_tree = {{{', '.join(parts)}}};")
     integers = ", ".join([*signature.integers(), "int64_t *metafork_v"])
+    computed = f"{name}_compute({', '.join([*signature.parameters.values(), 'metafork_v'])})"
+    leaf = computed if fill else f"metafork_leaf_of(&{name}_tree, metafork_v, 0)"
     arguments = ", ".join([*signature.parameters.values(), "metafork_v"])
     size = max(tables.size, 1)
     lines += [
         "",
-        f"static int {name}_compute({integers})",
-        "{",
-        "    int metafork_failed = 0;",
-        *(f"    (void){one};" for one in signature.parameters.values()),
-        *(f"    {line}" for line in fill),
-        f"    return metafork_leaf_of(&{name}_tree, metafork_v, metafork_failed);",
-        "}",
-        "",
+        *_computing(signature, integers, fill),
         "/* The leaf that the tree gives, 0: none, -1: outside of Start, -2: a derived value does not fit.  A thread",
         f" * remembers what it computed last from the first {depends} values. */",
         f"static int {name}_choose(const metafork_machine *metafork_m, {integers})",
@@ -129,11 +124,11 @@ def select_text(
         "        int leaf;",
         f"        int64_t values[{size}];",
         "    } metafork_last;",
-        "    (void)metafork_m;",
+        *([] if any("metafork_m" in one for one in given) else ["    (void)metafork_m;"]),
         *(f"    {line}" for line in given),
         "    if (!metafork_last.known ||",
         f"        memcmp(metafork_last.values, metafork_v, {depends} * sizeof *metafork_v) != 0) {{",
-        f"        metafork_last.leaf = {name}_compute({arguments});",
+        f"        metafork_last.leaf = {leaf};",
         "        memcpy(metafork_last.values, metafork_v, sizeof metafork_last.values);",
         "        metafork_last.known = true;",
         "    } else {",
@@ -168,6 +163,22 @@ def select_text(
         "}",
     ]
     return SelectText("\n".join(lines) + "\n", size, regions.effects, len(regions.rows), regions.doubt)
+
+
+def _computing(signature: Signature, integers: str, fill: Sequence[str]) -> list[str]:
+    """Return the function that computes what no table does before the tree is asked; nothing where there is no such."""
+    if not fill:
+        return []
+    return [
+        f"static int {signature.name}_compute({integers})",
+        "{",
+        "    int metafork_failed = 0;",
+        *(f"    (void){one};" for one in signature.parameters.values()),
+        *(f"    {line}" for line in fill),
+        f"    return metafork_leaf_of(&{signature.name}_tree, metafork_v, metafork_failed);",
+        "}",
+        "",
+    ]
 
 
 class _Regions(Struct):
@@ -218,17 +229,16 @@ def _regions(signature: Signature, effects: Effects, tables: ConditionTables) ->
 def _region(name: str, region: Region, tables: ConditionTables, lines: list[str]) -> str:
     """Return the row of a region but for its array; ``lines`` are those of its tables."""
     rows: list[str] = []
-    own: list[str] = []
-    for number, span in enumerate(region.spans):
+    every: list[str] = []
+    for span in region.spans:
         parts = [tables.polynomials((span.step,))[0][0]]
-        for word, bounds in (("least", span.least), ("behind", span.behind)):
-            if bounds:
-                texts = ", ".join(tables.polynomials((one,))[0][0] for one in bounds)
-                own.append(f"static const metafork_polynomial {name}_{word}{number}[] = {{{texts}}};")
-            parts += [f"{name}_{word}{number}" if bounds else "NULL", str(len(bounds))]
+        for bounds in (span.least, span.behind):
+            parts += [f"{name}_bounds + {len(every)}" if bounds else "NULL", str(len(bounds))]
+            every += [tables.polynomials((one,))[0][0] for one in bounds]
         rows.append(f"{{{', '.join(parts)}}}")
     first = tables.polynomials((region.first,))[0][0]
-    lines += own
+    if every:
+        lines.append(f"static const metafork_polynomial {name}_bounds[] = {{{', '.join(every)}}};")
     if rows:
         lines.append(f"static const metafork_span {name}_spans[] = {{{', '.join(rows)}}};")
     return f"{first}, {f'{name}_spans' if rows else 'NULL'}, {len(rows)}"
@@ -281,8 +291,8 @@ def _machine_values(tree: ScheduleTree, tables: ConditionTables) -> list[str]:
 
 def _own_limit(symbol: str, key: str, limit: OwnLimit, tables: ConditionTables) -> str:
     rows = ", ".join(f"{{{capability}, {number}}}" for capability, number in limit.by_capability().items())
-    table, count = f"{tables.prefix}_presets_{len(tables.lines)}", len(limit.presets)
-    tables.lines.append(f"static const metafork_preset {table}[] = {{{rows or '{0, 0}'}}};")
+    table, count = f"{tables.prefix}_presets_{len(tables.more)}", len(limit.presets)
+    tables.more.append(f"static const metafork_preset {table}[] = {{{rows or '{0, 0}'}}};")
     value = f"metafork_own_limit(metafork_m, {c_string(key)}, {table}, {count}, {int64_constant(limit.default)})"
     return f"metafork_v[{tables.add_slot(symbol)}] = {value}; /* {symbol} */"
 
@@ -350,9 +360,9 @@ def _derived_row(symbol: DerivedSymbol, tables: ConditionTables) -> str:
     if extremum and any(operand.symbols & tables.denominators.keys() for operand in symbol.operands):
         raise TabulationError(f"{symbol.name} is an extremum over a performance target")
     operands, factor = tables.polynomials(symbol.operands)
-    table = f"{tables.prefix}_operands_{len(tables.lines)}"
+    table = f"{tables.prefix}_operands{len(tables.more)}"
     comment = c_comment(f"{symbol.name} = {symbol.definition(tables.order)}")
-    tables.lines.append(f"static const metafork_polynomial {table}[] = {{{', '.join(operands)}}}; /* {comment} */")
+    tables.more.append(f"static const metafork_polynomial {table}[] = {{{', '.join(operands)}}}; /* {comment} */")
     parts = [str(tables.add_slot(symbol.name)), _KINDS[symbol.kind], table, str(len(operands))]
     return f"{{{', '.join(parts)}, {factor if extremum else 1}}}"
 

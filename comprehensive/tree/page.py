@@ -98,7 +98,7 @@ def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dic
     """Return what the page has of a schedule; it walks the one without the parameters that decide nothing."""
     schedule, unasked = without_unasked(whole, ())
     gpus = dict(gpus_for(schedule))
-    gpu, opening = point_to_show(schedule, gpus)
+    opening = point_to_show(schedule, gpus)
     return {
         "name": schedule.name,
         "function": schedule.function,
@@ -111,11 +111,11 @@ def _schedule(whole: ScheduleDocument, sources: Mapping[str, LeafSource]) -> dic
         "fields": list(schedule.fields.items()),
         "fixed": _numbers(schedule.fixed),
         "gpus": [[preset, gpus_of(preset) or [preset], _numbers(point)] for preset, point in gpus.items()],
-        "opening": [gpu, _numbers(opening)],
+        "opening": [opening.gpu, _numbers(opening.point)],
         "derived": [_derived(schedule, symbol) for symbol in schedule.derived],
         "start": [_constraint(schedule, constraint) for constraint in schedule.start],
         "applies": [whole.said(constraint) for constraint in whole.start],
-        "legend": legend(whole),
+        "legend": legend(whole, whole.start),
         "root": _tree(schedule, schedule.root),
         "leaves": [_leaf(schedule, leaf, sources) for leaf in schedule.leaves],
         "complete": schedule.complete,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from metafork.algebra.polynomial import Constraint
 from metafork.comprehensive.tree.document import LeafDocument, ScheduleDocument, TreeDocument, VariantDocument
-from metafork.comprehensive.tree.legend import legend
+from metafork.comprehensive.tree.legend import legend, meaning
 from metafork.comprehensive.tree.remarks import as_list
 from metafork.comprehensive.tree.schedule_tree import (
     ESTIMATED,
@@ -52,7 +52,7 @@ def markdown(
 
 def _in_short(schedule: ScheduleDocument, tree: ScheduleTree) -> list[str]:
     """Say of a schedule what is cached, kept in registers and joined to the grid, and what is not, and why."""
-    remarks = as_list(tree.remarks) or ["- there is nothing to say of its arrays and loops"]
+    remarks = as_list(tree.remarks) or ["- No array is cached and no loop changes."]
     return [f"**{schedule.name}**, the schedule at line {schedule.line}:", "", *remarks, ""]
 
 
@@ -122,13 +122,14 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
         f"machine {_code(schedule.machine)}.",
     ]
     if schedule.fixed:
-        lines.append(f"Fixed by the user: {_code(f'{name} = {value}' for name, value in schedule.fixed.items())}.")
+        same = (f"`{name} = {value}` {meaning(schedule, name)}".strip() for name, value in schedule.fixed.items())
+        lines.append(f"The same on all machines that the tree is for: {', '.join(same)}.")
     if schedule.derived:
         texts = (f"{d.name} = {d.definition(schedule.order)}" for d in schedule.derived)
         lines.append(f"Derived: {_code(texts)}.")
-    lines += [f"{line}." for line in legend(schedule) if ": " in line]
+    lines += [f"{line}." for line in legend(schedule, schedule.start) if ": " in line]
     if not schedule.complete:
-        lines += ["", "**The time limit ended the discussion early; the regions it left are listed below.**"]
+        lines += ["", "**The time limit ended the search early. The regions that are left are listed below.**"]
     lines += ["", "### When it applies", ""]
     lines += [f"- {schedule.said(constraint, '`')}" for constraint in schedule.start] or ["- always"]
     untold = [sentence for subject, sentence in tree.notes if subject == UNTOLD]
@@ -136,7 +137,7 @@ def _schedule(schedule: ScheduleDocument, tree: ScheduleTree, compiled: Mapping[
     lines += ["", "### Leaves, in order of preference", ""]
     order = [sentence for subject, sentence in tree.notes if subject == ORDER]
     lines += [*(f"- {sentence}" for sentence in order), *([""] if order else [])]
-    lines += ["Of a leaf the first variant runs whose limits hold.", ""] if schedule.leaves else []
+    lines += ["The first variant of a leaf runs whose limits hold.", ""] if schedule.leaves else []
     for leaf in schedule.leaves:
         lines += _leaf(schedule, leaf, compiled)
     if not schedule.leaves:
@@ -156,7 +157,7 @@ def _leaf(schedule: ScheduleDocument, leaf: LeafDocument, compiled: Mapping[str,
     if leaf.witness is not None:
         lines.append(f"- for example {_code(f'{name} = {value}' for name, value in leaf.witness.items())}")
     else:
-        lines.append("- no integer example was found; the conditions were not shown to be contradictory either")
+        lines.append("- no integer example was found, and no proof that the conditions contradict each other")
     for variant in leaf.variants:
         lines += _variant(schedule, leaf, variant, compiled)
     return [*lines, ""]

@@ -43,7 +43,8 @@ class Violation(Struct, frozen=True):
 class Selection(Struct, frozen=True):
     """The chosen leaf (0: none) at a point.
 
-    ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it; ``violated`` gives
+    ``outside`` are the violated conditions of Start; ``region`` says why no leaf applies inside it, and ``refused`` is
+    the limit that was asked last there; ``violated`` gives
     for every other leaf what fails in that of its systems which comes closest; ``estimates`` are the values of the
     chosen variant's counters; ``derived`` the values of derived symbols.  ``variant`` is the first of the leaf's that
     these values and its limits admit, and that runs where it fits as compiled too; ``passed_over`` are those before it
@@ -53,6 +54,7 @@ class Selection(Struct, frozen=True):
     leaf: int
     outside: tuple[Violation, ...] = ()
     region: str = ""
+    refused: Violation | None = None
     violated: Mapping[int, tuple[Violation, ...]] = field(default_factory=dict)
     estimates: Mapping[str, Number] = field(default_factory=dict)
     derived: Mapping[str, Number] = field(default_factory=dict)
@@ -91,14 +93,16 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
     outside = signs + _violations(schedule, schedule.start, point)
     if outside:
         return Selection(0, outside, derived=derived)
-    tree = schedule.root
+    tree, asked = schedule.root, None
     while isinstance(tree, Node):
-        tree = tree.accept if tree.condition.holds(point) else tree.refuse
+        asked = tree.condition
+        tree = tree.accept if asked.holds(point) else tree.refuse
     chosen = tree.leaf if isinstance(tree, LeafReference) else 0
     violated = {leaf.id: _closest(schedule, leaf, point) for leaf in schedule.leaves if leaf.id != chosen}
     region = schedule.defined(tree.reason) if isinstance(tree, NoLeaf) else ""
     if not chosen:
-        return Selection(chosen, (), region, violated, derived=derived)
+        refused = None if asked is None else _violation(schedule, asked, point)
+        return Selection(chosen, (), region, refused, violated, derived=derived)
     passed_over = []
     for variant in schedule.leaves[chosen - 1].variants:
         missed = _violations(schedule, variant.limits, point)
@@ -111,7 +115,7 @@ def select(schedule: ScheduleDocument, values: Mapping[str, Number]) -> Selectio
         divisor = value.denominator.evaluate(point)
         if divisor:
             estimates[name] = _plain(value.numerator.evaluate(point) / divisor)
-    return Selection(chosen, (), region, violated, estimates, derived, variant, tuple(passed_over))
+    return Selection(chosen, (), region, None, violated, estimates, derived, variant, tuple(passed_over))
 
 
 def machine_point(schedule: ScheduleDocument, limits: Mapping[str, Number]) -> dict[str, Number]:
@@ -177,7 +181,10 @@ def told(schedule: ScheduleDocument, selection: Selection) -> list[str]:
         lines.append(f"{schedule.name}: no leaf; the tree does not apply to these values:")
         lines += [f"  {violation}" for violation in selection.outside]
     elif not selection.leaf:
-        lines.append(f"{schedule.name}: no leaf; {selection.region}")
+        lines.append(f"{schedule.name}: no leaf, the serial code runs: {selection.refused or selection.region}")
+        fixed = {counter.name: schedule.fixed.get(counter.limit) for counter in schedule.counters}
+        if selection.region.startswith("threads_per_block:") and fixed["threads_per_block"] is not None:
+            lines.append(f"  a block has at most {fixed['threads_per_block']} threads, such as 32 by 8")
     else:
         leaf = schedule.leaves[selection.leaf - 1]
         variant = selection.variant

@@ -2,8 +2,8 @@
 
 =====================================  ===========================================================
 ``29 <= R``                            at least 29 registers per thread (R)
-``2656*warps <= 65536``                at most 24 warps of 83 registers per thread (B <= 768)
-``928*warps <= RB``                    29 registers per thread fit (928*ceil(B/32) <= RB)
+``11264*quads <= 65536``               at most 20 warps of 88 allotted registers per thread (B <= 640)
+``4096*quads <= RB``                   32 allotted registers per thread fit (4096*ceil(B/128) <= RB)
 ``B <= T``                             at most T threads per block (B)
 ``32 <= ub1*ceil1`` of a variant       at least one full warp (ub1*ceil(B0/4) >= 32)
 ``4*ceil2 <= n`` of a variant          n a multiple of 4
@@ -33,8 +33,11 @@ UNITS = {
 }
 """Of limits of machines, by their fields."""
 
-WARPS = (32, 64)
-"""Threads of a warp, of NVIDIA's GPUs and of AMD's."""
+ALLOTTED = "allotted registers"
+"""Of a thread: what the hardware hands out, which is what it needs or a little more."""
+
+FOUR_WARPS = (128, 256)
+"""Their threads, of NVIDIA's GPUs and of AMD's."""
 
 
 class Words(Struct, frozen=True):
@@ -95,22 +98,23 @@ def _in_words(
     unit, text = UNITS[field], value.text(schedule.order)
     if field == "threads_per_block" and condition.right == value and condition.left.is_constant:
         least = condition.left.text()
-        yield condition, Words("at least one full warp") if least == "32" else Words(f"at least {least} {unit}", text)
+        warp = least == "32"
+        yield condition, Words("at least one full warp") if warp else Words(f"at least {least} {unit}", text)
+        yield condition.negated(), Words("no full warp") if warp else Words(f"fewer than {least} {unit}", text)
         return
     fixed = schedule.fixed.get(counter.limit)
     limit = Polynomial.symbol(counter.limit) if fixed is None else Polynomial.constant(fixed)
     if condition != at_most(value, limit):
         return
-    per_thread, width = _in_warps(schedule, value)
-    if value.is_constant:
+    per_thread, width = _in_groups(schedule, value)
+    if value.is_constant and fixed is None:
         accepted = Words(f"at least {text} {unit}", counter.limit, f"{text} {unit}")
         refused = Words(f"fewer than {text} {unit}", counter.limit)
     elif per_thread and fixed is not None:
-        most = fixed // (width * per_thread)
-        warps = f"{most} warp{'' if most == 1 else 's'} of {per_thread} {UNITS['registers_per_thread']}"
+        warps = f"{fixed // (width * per_thread) * 4} warps of {per_thread} {ALLOTTED} per thread"
         accepted, refused = Words(f"at most {warps}"), Words(f"more than {warps}")
     elif per_thread:
-        own = f"{per_thread} {UNITS['registers_per_thread']}"
+        own = f"{per_thread} {ALLOTTED} per thread"
         accepted = Words(f"{own} fit", f"{text} <= {counter.limit}", f"{text} {unit}")
         refused = Words(f"{own} do not fit", f"{text} > {counter.limit}")
     else:
@@ -119,13 +123,13 @@ def _in_words(
     yield condition.negated(), refused
 
 
-def _in_warps(schedule: ScheduleDocument, value: Polynomial) -> tuple[int, int]:
-    """Return n and w if a value is ``n * w * ceil(threads / w)``, n registers per thread in whole warps, else 0."""
-    warps = next((one for one in schedule.derived if {one.name} == value.symbols and one.kind == "ceiling"), None)
-    if warps is None or value.degree != 1 or not warps.operands[1].is_constant:
+def _in_groups(schedule: ScheduleDocument, value: Polynomial) -> tuple[int, int]:
+    """Return n and w if a value is ``n * w * ceil(threads / w)``, n registers per thread in fours of warps, else 0."""
+    groups = next((one for one in schedule.derived if {one.name} == value.symbols and one.kind == "ceiling"), None)
+    if groups is None or value.degree != 1 or not groups.operands[1].is_constant:
         return 0, 0
-    width = warps.operands[1].constant_value()
-    factor = value.divide_exactly(Polynomial.symbol(warps.name) * width)
-    if width not in WARPS or factor is None or not factor.is_constant or not factor.whole:
+    width = groups.operands[1].constant_value()
+    factor = value.divide_exactly(Polynomial.symbol(groups.name) * width)
+    if width not in FOUR_WARPS or factor is None or not factor.is_constant or not factor.whole:
         return 0, 0
     return int(factor.constant_value()), int(width)

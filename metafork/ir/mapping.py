@@ -32,7 +32,7 @@ ROW_BY_ROW = Layout()
 class Mapping(Struct, frozen=True):
     """``cached`` names the arrays that go through shared memory.
 
-    ``decided`` says that this is the last word: of a ``cache`` clause, or of the caching strategy.  ``layouts`` are the
+    ``decided`` is true if a ``cache`` clause or the caching strategy chose the arrays.  ``layouts`` are the
     arrays whose tiles in shared memory are not laid out row by row; ``transposed`` are global ones whose structures
     warps move in the order of memory (``metafork.analysis.memory.structures``).  ``wide`` says that threads read
     neighbours in shared memory by one access (``metafork.lowering.unrolling.shared_vectors``), for which tiles may be

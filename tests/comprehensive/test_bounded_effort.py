@@ -120,7 +120,7 @@ def test_a_slow_strategy_of_a_program_ends_with_the_run(monkeypatch):
     assert "before this schedule was looked at" in last.root.reason
     assert len(calls) < 6
     report = result.to_report()
-    assert "The time limit ended the discussion early" in report
+    assert "The time limit ended the search early" in report
     assert "everywhere: time limit reached before this schedule was looked at" in report
     assert json.loads(result.to_json())["schedules"][-1]["complete"] is False
 

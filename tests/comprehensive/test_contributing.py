@@ -128,7 +128,7 @@ def test_the_dispatcher_and_select_take_the_same_leaves(product):
     none, said = launched(product, "TS=127")
     assert none == []
     assert "no leaf fits this machine" in said
-    assert "no leaf; threads_of_two_blocks: 128 <= TS does not hold" in selected(product, "sm_80,TS=127")
+    assert "no leaf, the serial code runs: 128 <= TS does not hold: 128 > 127" in selected(product, "sm_80,TS=127")
 
 
 def test_the_leaf_of_an_ir_strategy_is_ptx(product):

@@ -37,12 +37,13 @@ void thirds(int n, int B, const float x[n], float y[n]) {
 
 
 @pytest.mark.parametrize("warp_size", [32, 64])
-def test_registers_are_handed_out_to_whole_warps(warp_size):
+def test_registers_are_handed_out_to_four_whole_warps(warp_size):
     version, analyses = Version(program(MATMUL)), Analyses(Hardware(warp_size))
     value = COUNTER.evaluate(version, analyses)
-    (warps,) = (symbol for symbol in value.derived if symbol.name == "warps")
-    assert value.numerator == Polynomial.symbol(warps.name) * warp_size * registers(version, analyses)
-    assert warps.operands[1] == Polynomial.constant(warp_size)
+    (quads,) = (symbol for symbol in value.derived if symbol.name == "quads")
+    needed = registers(version, analyses)
+    assert value.numerator == Polynomial.symbol(quads.name) * 4 * warp_size * (needed + -needed % 8)
+    assert quads.operands[1] == Polynomial.constant(4 * warp_size)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_a_machine_decides_before_the_back_end(machine, warp_size):
     """The back end's waves are 64 wide here."""
     result = optimize(LINE, counters=["registers_per_block"], strategies=[], machine=machine, hardware=Hardware(64))
     (tree,) = result.schedules
-    assert [str(symbol.operands[1]) for symbol in tree.derived if symbol.name == "warps"] == [str(warp_size)]
+    assert [str(symbol.operands[1]) for symbol in tree.derived if symbol.name == "quads"] == [str(4 * warp_size)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_the_back_end_says_it_where_no_machine_does(tmp_path, options, warp_size
     (tmp_path / "line.mf").write_text(LINE)
     chosen = ("--counters", "registers_per_block", "--strategies", "caching", "--static", "none", "--json")
     said = metafork("optimize", "line.mf", *chosen, *options, cwd=tmp_path).stdout
-    assert re.findall(r'"definition": "ceil\(B/(\d+)\)"', said) == [str(warp_size)]
+    assert re.findall(r'"definition": "ceil\(B/(\d+)\)"', said) == [str(4 * warp_size)]
 
 
 def test_which_waves_are_wide():

@@ -15,6 +15,7 @@ from metafork.analysis.analyses import Analyses, Hardware
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.tree.selection import machine_point, select
 from metafork.evaluators.occupancy import COUNTER
+from metafork.evaluators.registers_per_block import COUNTER as REGISTERS_PER_BLOCK
 from metafork.ir.program import Version
 from metafork.runtime.machine import PRESETS, compute_capability, given_values
 from tests.metafork.programs import program
@@ -94,6 +95,19 @@ def test_200_combinations_follow_the_rules():
 def test_23_warps_of_83_registers_do_not_fit():
     """Each partition has 16,384 registers, and a warp takes 2,816."""
     assert [occupancy(PRESETS["sm_80"], 83, 32 * warps, 0) for warps in (20, 23)] == [Fraction(20, 64), 0]
+
+
+@pytest.mark.parametrize("registers", [16, 32, 64, 65, 83, 96, 128, 168, 255])
+def test_a_block_whose_registers_fit_is_one_that_can_be_active(registers):
+    """``registers_per_block`` and ``occupancy`` follow one rule."""
+    hardware = Hardware(count_registers=lambda kernel, _: registers)
+    value = REGISTERS_PER_BLOCK.evaluate(Version(program(WITHOUT)), Analyses(hardware))
+    for threads in range(32, 1025, 32):
+        point = {"n": 1 << 20, "B": threads}
+        for symbol in value.derived:
+            point[symbol.name] = symbol.evaluate(point)
+        fits = value.numerator.at(point) <= PRESETS["sm_80"].registers_per_block
+        assert fits == (occupancy(PRESETS["sm_80"], registers, threads, 0) > 0), threads
 
 
 HEADER = "cuda_occupancy.h"

@@ -15,11 +15,11 @@ from metafork.comprehensive.emit.targets.target import (
     Attempt,
     Package,
     Target,
-    addresses,
     checked_arguments,
     embedded,
     launching_a_function,
     loading,
+    pointers,
 )
 from metafork.comprehensive.tree.schedule_tree import Variant
 from metafork.printing.cuda import kernel_text
@@ -45,7 +45,7 @@ option(METAFORK_CPU "Run kernels on the CPU" ${metafork_cpu_default})
 option(METAFORK_CHECK "Check every access to shared memory (CPU build)" OFF)
 
 if(METAFORK_CPU)
-  add_library(${metafork_target} STATIC @NAME@.cu metafork_runtime.cu @NAME@_host.c)
+  add_library(${metafork_target} @NAME@.cu metafork_runtime.cu @NAME@_host.c)
   set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++")
   target_compile_definitions(${metafork_target} PRIVATE METAFORK_CPU)
   if(METAFORK_CHECK)
@@ -59,7 +59,7 @@ else()
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
-  add_library(${metafork_target} STATIC @NAME@.cu metafork_runtime.cu @NAME@_host.c)
+  add_library(${metafork_target} @NAME@.cu metafork_runtime.cu @NAME@_host.c)
   set_source_files_properties(@NAME@.cu metafork_runtime.cu PROPERTIES LANGUAGE CUDA)
 @FLAGS@  target_compile_options(${metafork_target} PRIVATE
     $<$<COMPILE_LANGUAGE:C>:-ffp-contract=off>)
@@ -174,7 +174,7 @@ def launching_ours(attempt: Attempt) -> list[str]:
     return [
         f"    METAFORK_CHECK_KERNEL({name});",
         *attempt.trace,
-        f"    void *metafork_p[] = {{{addresses(attempt)}}};",
+        *pointers(attempt),
         f"    return METAFORK_LAUNCH_KERNEL({name});",
     ]
 

@@ -28,7 +28,7 @@ _OPENING = """\
 
 _LIBRARY = """\
 find_package(Threads REQUIRED)
-add_library(${metafork_target} STATIC @NAME@_opencl.c metafork_runtime_opencl.c @NAME@_host.c)
+add_library(${metafork_target} @NAME@_opencl.c metafork_runtime_opencl.c @NAME@_host.c)
 set_property(SOURCE @NAME@_opencl.c APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})

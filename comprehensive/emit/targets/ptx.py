@@ -37,7 +37,7 @@ _OPENING = """\
 
 _LIBRARY = """\
 find_package(Threads REQUIRED)
-add_library(${metafork_target} STATIC @NAME@_ptx.c metafork_runtime_ptx.c @NAME@_host.c)
+add_library(${metafork_target} @NAME@_ptx.c metafork_runtime_ptx.c @NAME@_host.c)
 set_property(SOURCE @NAME@_ptx.c APPEND PROPERTY COMPILE_DEFINITIONS METAFORK_RUNTIME_APART)
 target_compile_options(${metafork_target} PRIVATE -ffp-contract=off)
 target_link_libraries(${metafork_target} PUBLIC Threads::Threads ${CMAKE_DL_LIBS})

@@ -218,12 +218,22 @@ def launching_a_function(attempt: Attempt) -> tuple[list[str], list[str]]:
         "    const int metafork_error = metafork_check_shape(metafork_s, metafork_functions);",
         "    if (metafork_error != METAFORK_OK || !metafork_go) return metafork_error;",
         *attempt.trace,
-    ], [f"    void *metafork_p[] = {{{addresses(attempt)}}};", f"    return metafork_range_ends({launch});"]
+    ], [*pointers(attempt), f"    return metafork_range_ends({launch});"]
 
 
-def addresses(attempt: Attempt) -> str:
-    """Return pointers to the arguments of a kernel, as a launch takes them."""
-    return ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+def pointers(attempt: Attempt) -> list[str]:
+    """Return the statements that make ``metafork_p``, the pointers to the arguments of a kernel that a launch takes."""
+    integers = [one for one in attempt.arguments if one.startswith("metafork_a[")]
+    arrays = attempt.arguments[len(integers) :]
+    in_order = [
+        *(f"metafork_a[{place}]" for place in range(len(integers))),
+        *(f"metafork_d[{place}]" for place in range(len(arrays))),
+    ]
+    if in_order and list(attempt.arguments) == in_order:
+        given = f"metafork_a, {len(integers)}, metafork_d, {len(arrays)}"
+        return [f"    void *metafork_p[{len(in_order)}];", f"    metafork_point(metafork_p, {given});"]
+    listed = ", ".join(f"(void *)&{argument}" for argument in attempt.arguments) or "NULL"
+    return [f"    void *metafork_p[] = {{{listed}}};"]
 
 
 def embedded(code: LeafCode) -> str:

@@ -6,7 +6,11 @@ const LARGEST_POWER = 20;
 const MOST_HITS = 12;
 
 const code = (text) => make("code", {}, text);
-const worded = ({ text, exact = "", words }) => make(words ? "span" : "code", { title: exact }, text);
+/** A condition; its title has the exact form, and what the symbols in both mean (lines such as `Z: shared memory`). */
+const worded = ({ text, exact = "", words }, meanings) => {
+  const meant = meanings.filter((line) => new RegExp(`\\b${line.match(/^[\w ]+?(?=:| = )/)}\\b`).test(`${text} ${exact}`));
+  return make(words ? "span" : "code", { title: [exact, ...meant].join("\n").trim() }, text);
+};
 const list = (items) => make("ul", {}, ...items.map((item) => make("li", {}, item)));
 const folded = (title, ...children) => make("details", {}, make("summary", {}, title), ...children);
 
@@ -47,6 +51,7 @@ class Field {
 class ScheduleView {
   constructor(schedule) {
     this.schedule = schedule;
+    this.meanings = [...new Set([...schedule.legend, ...schedule.derived.map(({ name, text }) => `${name} = ${text}`)])];
     this.marks = [];
     this.shown = 0;
     this.chosen = null;
@@ -176,7 +181,7 @@ class ScheduleView {
     const { condition, counter } = tree;
     const numbers = make("span", { className: "numbers" });
     const asked = condition.words ? [] : [make("span", { className: "counter" }, counter), " "];
-    const summary = make("summary", {}, ...asked, worded(condition), " ", numbers);
+    const summary = make("summary", {}, ...asked, worded(condition, this.meanings), " ", numbers);
     const element = make("details", { className: "node", open: true }, summary);
     const mark = { element, tree, numbers, own: `${counter} ${condition.text} ${condition.exact || ""}`.toLowerCase() };
     this.marks.push(mark);
@@ -294,7 +299,7 @@ class ScheduleView {
         return make("tr", {}, make("th", { scope: "row" }, counter.name), make("td", {}, code(value)));
       });
       const parts = [make("summary", {}, `variant ${one.number}: ${one.title} `, code(one.kernel))];
-      if (one.limits.length) parts.push(make("h4", {}, "Runs if"), list(one.limits.map(worded)));
+      if (one.limits.length) parts.push(make("h4", {}, "Runs if"), list(one.limits.map((limit) => worded(limit, this.meanings))));
       parts.push(make("table", {}, make("tbody", {}, ...rows)));
       if (one.sources) parts.push(this.sourcesOf(one));
       return make("details", { className: runs ? "variant taken" : "variant", open: runs || leaf.variants.length === 1 }, ...parts);
@@ -349,7 +354,7 @@ class ScheduleView {
     });
     const heading = make("h3", {}, `leaf ${leaf.id}: ${leaf.title} `, ...(selection.leaf === id ? [] : [example]));
     const cases = leaf.systems.map((system) => {
-      const all = system.flatMap((one) => [" and ", worded(one)]).slice(1);
+      const all = system.flatMap((one) => [" and ", worded(one, this.meanings)]).slice(1);
       return make("span", {}, ...(all.length ? all : ["always"]));
     });
     const exact = leaf.systems.map((system) => code(system.map((one) => one.exact || one.text).join(" and ")));

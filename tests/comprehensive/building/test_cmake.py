@@ -27,7 +27,7 @@ cmake_minimum_required(VERSION 3.20)
 project(user LANGUAGES C)
 list(APPEND CMAKE_MODULE_PATH "MODULES")
 include(MetaFork)
-metafork_add_library(kernels SOURCES one.mf two.mf CPU MACHINE sm_80 KIND
+metafork_add_library(kernels SOURCES one.mf two.mf MACHINE sm_80 KIND
   OPTIONS --static none --counters threads_per_block --strategies granularity)
 add_executable(user main.c)
 target_link_libraries(user PRIVATE kernels)
@@ -36,7 +36,9 @@ target_link_libraries(user PRIVATE kernels)
 
 @pytest.mark.slow
 @pytest.mark.skipif(CMAKE is None, reason="NO CMAKE: MetaFork.cmake is not tested here")
-@pytest.mark.parametrize(("generator", "kind"), [("Unix Makefiles", ""), ("Ninja", "STATIC")])
+@pytest.mark.parametrize(
+    ("generator", "kind"), [("Unix Makefiles", "CPU"), ("Ninja", "CPU STATIC"), ("Ninja", "BACKEND opencl STATIC")]
+)
 def test_a_library_is_made_when_it_has_to_be(generator, kind, tmp_path):
     if generator == "Ninja" and shutil.which("ninja") is None:
         pytest.skip("NO NINJA: MetaFork.cmake is not tested with it")

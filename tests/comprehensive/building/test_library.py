@@ -27,14 +27,15 @@ def made(tmp_path, monkeypatch):
     """The libraries that are made from now on, by a compiler that writes two words; the user's cache is empty."""
     found = []
 
-    def make(tools, folder, name, runtime, output, flags=(), *, static=False):
-        assert (folder / f"{name}.cu").exists()
+    def make(tools, folder, name, kernels, runtime, output, flags=(), *, static=False):
+        assert kernels == f"{name}.cu"
+        assert (folder / kernels).exists()
         output.write_bytes(b"a library")
         found.append(output)
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(library, "make_library", make)
-    monkeypatch.setattr(library, "runtime_object", lambda commands, compiling: "runtime.o")
+    monkeypatch.setattr(library, "runtime_object", lambda commands, compiling, target: "runtime.o")
     return found
 
 
@@ -138,3 +139,33 @@ def test_what_is_wrong_with_the_input_is_shown(tmp_path):
     done = CliRunner().invoke(cli, ["build", str(tmp_path / "bad.mf"), "--cpu"])
     assert done.exit_code == 1
     assert "error[" in done.output
+
+
+@pytest.mark.parametrize("backend", ["ptx", "opencl"])
+def test_a_c_compiler_is_enough_for_libraries_that_look_for_a_device(backend, tmp_path, monkeypatch):
+    """Here there is none, and the serial code runs."""
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("twice.mf").write_text(TEXT)
+    words = ["--static", "none", "--counters", "threads_per_block", "--strategies", "granularity"]
+    done = CliRunner().invoke(cli, ["build", "twice.mf", "--backend", backend, *words])
+    assert (done.exit_code, done.output) == (0, "wrote libtwice.so\n")
+    x = (ctypes.c_float * 3)(1, 2, 3)
+    assert (ctypes.CDLL("./libtwice.so").twice(3, x), list(x)) == (3, [2, 4, 6])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--backend", "opencl", "--cpu"], "--cpu needs --backend cuda"),
+        (["--backend", "ptx", "--line-directives"], "--line-directives needs --backend cuda"),
+        (["--backend", "hip"], "'hip' is not one of 'cuda', 'ptx', 'opencl'"),
+    ],
+)
+def test_what_a_back_end_cannot_be_built_with_is_refused(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("twice.mf").write_text(TEXT)
+    done = CliRunner().invoke(cli, ["build", "twice.mf", *words])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not Path("include").exists()

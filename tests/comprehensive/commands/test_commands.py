@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -63,8 +64,8 @@ def test_optimize_writes_everything(optimized):
 
 def test_optimize_summarises_what_it_did(run):
     result = run("optimize", EXAMPLE, *QUICK, "-o", "here")
-    assert "  |- 2*B + 2 <= Z: leaf 2 (a in shared memory, s joined the grid)\n" in result.output
-    assert "here/report.md" in result.output
+    assert re.search(r"\|- 2\*B \+ 2 <= Z \.+ leaf 2 \(a in shared memory, s joined the grid\)\n", result.output)
+    assert "here/report.html" in result.output
 
 
 def test_optimize_emits_ptx(run):
@@ -193,13 +194,13 @@ def test_a_schedule_that_can_never_run_is_told(run):
     loops = "meta_for (int i = 0; i < n; i++) meta_for (int j = 0; j < 4; j++) a[i] += j;"
     Path("never.mf").write_text(f"void f(int n, int a[n]) {{ if (n < 0) meta_schedule {{ {loops} }} }}")
     told = run("optimize", "never.mf", *QUICK, "-o", "never.out").output
-    assert "never_k0: 0 leaves" in told
+    assert "never_k0 (never.mf:1): 0 leaves" in told
     assert "  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs" in told
 
 
 def test_instances_are_told(run):
     result = run("optimize", EXAMPLE, *QUICK, "--static", "s=2,4", "-o", "static.out")
-    assert "    also compiled for s = 2; s = 4" in result.output
+    assert "    also compiled for s=2, s=4" in result.output
     assert Path("static.out/leaves/jacobi1d_k0_leaf1_v2.mf").is_file()
     point = ("select", "static.out", "--machine", "sm_80", "N=1000", "B=32", "t=0")
     assert "  variant 2, jacobi1d_k0_leaf1_v2: for s = 4\n" in run(*point, "s=4").output
@@ -208,7 +209,7 @@ def test_instances_are_told(run):
     kernels = [(one["variant"], one["kernel"]) for one in chosen]
     assert kernels == [(1, "jacobi1d_k0_leaf1_v1"), (3, "jacobi1d_k0_leaf1")]
     result = run("optimize", EXAMPLE, *QUICK, "-o", "static.out")
-    assert "    also compiled for B = 256, s = 4; B = 128, s = 4; B = 256, s = 2; B = 64, s = 4" in result.output
+    assert "    also compiled for B=256 s=4, B=128 s=4, B=256 s=2, B=64 s=4" in result.output
     assert Path("static.out/leaves/jacobi1d_k0_leaf1_v4.mf").is_file()
     run("optimize", EXAMPLE, *QUICK, "--static", "none", "-o", "static.out")
     assert not list(Path("static.out/leaves").glob("*_v*"))

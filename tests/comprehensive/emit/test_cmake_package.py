@@ -44,11 +44,14 @@ def built(directory, find, *settings):
 
 
 @pytest.mark.slow
-def test_fetch_content(package, tmp_path):
+@pytest.mark.parametrize("shared", ["OFF", "ON"])
+def test_fetch_content(shared, package, tmp_path):
     find = (
         f'include(FetchContent)\nFetchContent_Declare(blend SOURCE_DIR "{package}")\nFetchContent_MakeAvailable(blend)'
     )
-    built(tmp_path, find, "-DMETAFORK_CHECK=ON")
+    built(tmp_path, find, "-DMETAFORK_CHECK=ON", f"-DBUILD_SHARED_LIBS={shared}")
+    (library,) = tmp_path.rglob("libmetafork_blend.*")
+    assert library.suffix == (".so" if shared == "ON" else ".a")
 
 
 def test_find_package_in_a_build_tree_and_when_installed(package, tmp_path):

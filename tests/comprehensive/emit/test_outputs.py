@@ -113,10 +113,11 @@ def test_include_dir_prints_where_the_headers_are():
 def tabulated(tables, polynomial, values):
     """Evaluate the table of a polynomial on a vector."""
     (initializer,), factor = tables.polynomials((polynomial,))
-    name = initializer.strip("{}").split(",")[0]
-    row = next(line for line in tables.lines if f" {name}[]" in line).split("/*")[0]
+    first, count = map(int, re.fullmatch(r"\{t_p \+ (\d+), (\d+)\}", initializer).groups())
+    rows = " ".join(line.split("/*")[0] for line in tables.lines())
+    terms = re.findall(r"\{(-?\d+), (\d+), \{([\d, ]+)\}\}", rows)
     total = 0
-    for coefficient, degree, factors in re.findall(r"\{(-?\d+), (\d+), \{([\d, ]+)\}\}", row):
+    for coefficient, degree, factors in terms[first : first + count]:
         assert -(2**63) < int(coefficient) < 2**63
         product = int(coefficient)
         for slot in [int(text) for text in factors.split(",")][: int(degree)]:
@@ -171,3 +172,17 @@ def test_a_kernel_that_does_nothing_has_code(body, target):
     )
     result = optimize(Source("f.mf", text), counters=("threads_per_block",))
     assert "f_k0_leaf1" in "".join(rendered_files(result, target=target).values())
+
+
+def test_leaves_share_what_their_launches_compute(monkeypatch):
+    result = optimize(Path(__file__).parents[3] / "examples" / "jacobi1d.mf", order="paper", static="none")
+    leaves = len(result.schedules[0].leaves)
+    assert leaves > 1
+
+    def functions():
+        (text,) = (text for name, text in rendered_files(result).items() if name.endswith("jacobi1d.cu"))
+        return len(re.findall(r"^static int64_t \w+_number\d+\(", text, re.MULTILINE))
+
+    assert functions() == 1
+    monkeypatch.setattr("metafork.comprehensive.emit.launch_text._MAX_SHARED", -1)
+    assert functions() == leaves

@@ -112,8 +112,9 @@ def test_names_of_c_are_no_names_of_javascript(tmp_path):
     text = re.sub(r"<meta http-equiv[^>]*>", "", page_of(metafork.optimize(PROTOTYPES, order="paper", **QUICK)))
     exercise = "document.title = [...view.fields].map(([name, field]) => name + '=' + field.text.value).join(' ');"
     title, dom = in_browser(text.replace("</body>", f"<script>{exercise}</script></body>"), tmp_path)
-    assert "__proto__=64 toString=64" in title
+    assert "__proto__=256 toString=4" in title
     assert "is chosen" in dom
+    assert 'title="Z: shared memory per block, in words of 4 bytes' in dom
 
 
 STEPS = """

@@ -25,7 +25,7 @@ COUNTERS = {
     "Z": "shared_memory",
     "W": "mine",
 }
-B, WARPS, WAVES = symbol("B"), symbol("warps"), symbol("waves")
+B, QUADS, WAVES = symbol("B"), symbol("quads"), symbol("waves")
 THREADS = B * symbol("C")
 
 
@@ -41,8 +41,8 @@ def schedule_with(value, limit, fixed=None, limits=()):
         machine=tuple(FIELDS),
         fields=FIELDS,
         derived=(
-            DerivedSymbol("warps", "ceiling", (THREADS, Polynomial.constant(32))),
-            DerivedSymbol("waves", "ceiling", (THREADS, Polynomial.constant(64))),
+            DerivedSymbol("quads", "ceiling", (THREADS, Polynomial.constant(128))),
+            DerivedSymbol("waves", "ceiling", (THREADS, Polynomial.constant(256))),
         ),
         counters=(counter,),
         root=Node(counter.name, value, at_most(value.numerator, bound), LeafReference(1), None, NoLeaf("no")),
@@ -58,40 +58,33 @@ def schedule_with(value, limit, fixed=None, limits=()):
         (THREADS, "T", None, "at most T threads per block (B*C)", "more than T threads per block (B*C)"),
         (THREADS, "T", 1024, "at most 1024 threads per block (B*C)", "more than 1024 threads per block (B*C)"),
         (
-            WARPS * 2656,
+            QUADS * 11264,
             "RB",
             65536,
-            "at most 24 warps of 83 registers per thread (B*C <= 768)",
-            "more than 24 warps of 83 registers per thread (B*C >= 769)",
+            "at most 20 warps of 88 allotted registers per thread (B*C <= 640)",
+            "more than 20 warps of 88 allotted registers per thread (B*C >= 641)",
         ),
         (
-            WARPS * 40000,
+            WAVES * 26624,
             "RB",
             65536,
-            "at most 1 warp of 1250 registers per thread (B*C <= 32)",
-            "more than 1 warp of 1250 registers per thread (B*C >= 33)",
+            "at most 8 warps of 104 allotted registers per thread (B*C <= 512)",
+            "more than 8 warps of 104 allotted registers per thread (B*C >= 513)",
         ),
         (
-            WAVES * 6400,
-            "RB",
-            65536,
-            "at most 10 warps of 100 registers per thread (B*C <= 640)",
-            "more than 10 warps of 100 registers per thread (B*C >= 641)",
-        ),
-        (
-            WARPS * 928,
+            QUADS * 4096,
             "RB",
             None,
-            "29 registers per thread fit (928*ceil((B*C)/32) <= RB)",
-            "29 registers per thread do not fit (928*ceil((B*C)/32) > RB)",
+            "32 allotted registers per thread fit (4096*ceil((B*C)/128) <= RB)",
+            "32 allotted registers per thread do not fit (4096*ceil((B*C)/128) > RB)",
         ),
-        # no whole registers per thread, and no whole warps
+        # no whole registers per thread, and no groups of four warps
         (
-            WARPS * 900,
+            QUADS * 900,
             "RB",
             None,
-            "at most RB registers per block (900*ceil((B*C)/32))",
-            "more than RB registers per block (900*ceil((B*C)/32))",
+            "at most RB registers per block (900*ceil((B*C)/128))",
+            "more than RB registers per block (900*ceil((B*C)/128))",
         ),
         (
             THREADS * 7,
@@ -128,3 +121,11 @@ def test_limits_of_variants(counter, value, limits, together, needed):
     assert schedule.said_together(limits) == together
     assert needed is None or schedule.needed(limits) == needed
     assert schedule.said_together(limits, "`").count("`") % 2 == 0
+
+
+@pytest.mark.parametrize(
+    ("least", "failed"), [(32, "no full warp (B*C < 32)"), (64, "fewer than 64 threads per block (B*C)")]
+)
+def test_a_limit_of_threads_that_fails(least, failed):
+    limit = at_most(least, THREADS)
+    assert schedule_with(THREADS, "T", limits=(limit,)).failed(limit) == failed

@@ -94,13 +94,13 @@ def test_a_leaf_with_ir_strategies_is_counted_as_the_ptx_it_is():
     assert pressed < plain
 
 
-def test_registers_of_a_block_are_those_of_whole_warps():
+def test_registers_of_a_block_are_those_handed_out_to_groups_of_four_warps():
     one = nest("b[p] = a[p];")
     value = PER_BLOCK.evaluate(one, Analyses())
-    (warps,) = [symbol for symbol in value.derived if symbol.kind == "ceiling"]
-    assert warps.operands == (Polynomial.symbol("B"), Polynomial.constant(32))
-    assert value.numerator == Polynomial.symbol(warps.name) * 32 * registers(one)
-    assert [warps.evaluate({"B": b}) for b in (1, 32, 33)] == [1, 1, 2]
+    (quads,) = [symbol for symbol in value.derived if symbol.kind == "ceiling"]
+    assert quads.operands == (Polynomial.symbol("B"), Polynomial.constant(128))
+    assert value.numerator == Polynomial.symbol(quads.name) * 128 * (registers(one) + -registers(one) % 8)
+    assert [quads.evaluate({"B": b}) for b in (1, 128, 129)] == [1, 1, 2]
 
 
 def test_a_constant_block_has_a_constant_number_of_registers():
@@ -116,7 +116,7 @@ def test_a_constant_block_has_a_constant_number_of_registers():
         """
     )
     value = PER_BLOCK.evaluate(one, Analyses())
-    assert value.numerator == Polynomial.constant(64 * registers(one))
+    assert value.numerator == Polynomial.constant(128 * (registers(one) + -registers(one) % 8))
     assert not [symbol for symbol in value.derived if symbol.kind == "ceiling"]
 
 

@@ -223,6 +223,21 @@ METAFORK_RUNTIME int metafork_prepare(const metafork_kernel *kernel, const void 
 #define METAFORK_TRACE(schedule, leaf, count)                                                                          \
     metafork_trace_launch(#schedule, leaf, metafork_s, schedule##_names, (const int64_t *)metafork_inputs, count)
 
+/* Make the pointers that a launch takes, to integers and then to addresses of arrays. */
+static inline void metafork_point(void **pointers, int64_t *integers, int integer_count, void *const *arrays, int array_count) {
+    for (int i = 0; i < integer_count; i++) pointers[i] = &integers[i];
+    for (int i = 0; i < array_count; i++) pointers[integer_count + i] = (void *)&arrays[i];
+}
+
+/* In such a function: declare what is known of an extent, in a scope with a metafork_failed of its own: whether it is less than 1.
+ * `signed_grid`: no serial code runs then; `shape`: it is one of a block. */
+#define METAFORK_EXTENT(extent, signed_grid, shape)                                                                    \
+    const int64_t metafork_extent = extent;                                                                            \
+    const bool metafork_none = !metafork_failed && metafork_extent < 1;                                                \
+    metafork_empty = metafork_empty || metafork_none;                                                                  \
+    if (signed_grid) metafork_nothing = metafork_nothing || metafork_none;                                             \
+    if (shape) metafork_blocks = metafork_blocks && !metafork_failed && !metafork_none
+
 enum { METAFORK_ENDLESS = -1 }; /* the size of an array of which the program does not know it */
 
 /* Run one schedule.  `bytes` are the sizes of the arrays, or METAFORK_ENDLESS; of these the host may have found out what is touched,

@@ -3,7 +3,7 @@
  *   XDG_CACHE_HOME        files lie in its metafork/, else in ~/.cache/metafork/
  *   METAFORK_CACHE=0      none is read and none is written
  *   METAFORK_CACHE_BYTES  what the files may take together, 256 MiB by default: where that is more after one was written,
- *                         those go that were used longest ago
+ *                         the least recently used kernels are removed first
  *
  * What something is kept under, its key, is all that it was made of.  A file has the name of the key's hash and the key itself,
  * so that no other content is ever taken for it; a checksum finds what was written in part or damaged.  It is written under
@@ -145,7 +145,7 @@ static inline int metafork_cache_older(const void *one, const void *other) {
     return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
 }
 
-/* Remove what was used longest ago until the rest takes no more than it may.  Others may do so too. */
+/* Remove the least recently used files until the rest takes no more than it may.  Others may do so too. */
 static inline void metafork_cache_trim(void) {
     const char *const wish = getenv("METAFORK_CACHE_BYTES");
     const uint64_t most = wish != NULL && wish[0] >= '0' && wish[0] <= '9' ? strtoull(wish, NULL, 10) : METAFORK_CACHE_BYTES;

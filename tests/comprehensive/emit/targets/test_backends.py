@@ -53,7 +53,7 @@ def test_a_leaf_without_code_is_reported(folder):
     done = metafork("optimize", "waves.mf", "--backend", "ptx", "-o", "out", cwd=folder)
     reason = "no code for --backend ptx: no exact PTX without the CUDA device library: tanf"
     assert done.stderr.count(f"metafork: waves_k0: a leaf is left out (common subexpressions reused): {reason}\n") == 1
-    assert "waves_k0: 0 leaves" in done.stdout
+    assert "waves_k0 (waves.mf:5): 0 leaves" in done.stdout
     assert reason in (folder / "out" / "report.md").read_text()
     (schedule,) = json.loads((folder / "out" / "waves.tree.json").read_text())["schedules"]
     assert schedule["leaves"] == []
