@@ -5,23 +5,35 @@ _CUBE = (
     "of its rows; the expert's has two columns"
 )
 
+_ORDER = (
+    "a thread adds up its terms one after the other, every B-th of a row: one element an access, where the expert's takes "
+    "four neighbours in an order of its own"
+)
+_TREE = "a step of a tree is a shuffle or a barrier for B threads a row; the expert's row is one warp's, in registers"
+
 REASONS = {
     "transposition": (
         "one padded tile as the expert's, but loops of unknown trips around both accesses, and a quotient that places "
         "each thread in the tile's rows"
     ),
-    "1D mean of three": (
-        "each result loads its three points, from the first-level cache: an expert's block has one request where "
-        "neighbours share a sector"
-    ),
-    "2D Jacobi, nine points": ("eight rows a thread, and one column: each row is loaded once, three loads per result"),
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
-    "axpy": ("one element an access where the expert's takes four, with index arithmetic for each"),
+    "seven points": (
+        "eight rows of two columns, one plane: rows of 258 elements are even, no multiple of 4; a fifth block of columns "
+        "has two of them to compute"
+    ),
+    "seven points, 3D blocks": "as seven points",
+    "bilateral filter": "2 x 4 results per thread load rows of six from the first-level cache for each of their rows",
+    "depthwise convolution": "4 x 4 results per thread; the expert's has eight rows, of which each is loaded once",
+    "lower triangle of a * a^T": "blocks across the diagonal compute what they do not store",
+    "layer norm of rows": _TREE,
+    "layer norm, meta_reduction": _ORDER,
+    "rows by a vector, meta_reduction": _ORDER,
+    "dot, meta_reduction": _ORDER,
+    "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "Floyd-Warshall": (
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
     ),
-    "n-body": ("a shared load for each coordinate of a body, one of 16 bytes for all in the expert's"),
-    "n-body, tiles": ("four shared loads a body instead of one of 16 bytes"),
+    "LU": "the column k is divided in a kernel of its own, and rows begin anywhere: masks, and results that are left out",
 }
