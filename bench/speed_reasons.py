@@ -1,4 +1,7 @@
-"""Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is."""
+"""Why a program of instructions.py is above its goal, as read from its kernel; shown only where it is.
+
+Of programs without a goal: why they are above ``instructions.FAR``.
+"""
 
 _CUBE = (
     "four rows of eight planes per thread, one column: 3.75 loads per result of 4 bytes each, and an address for each "
@@ -6,8 +9,8 @@ _CUBE = (
 )
 
 _ORDER = (
-    "a thread adds up its terms one after the other, every B-th of a row: one element an access, where the expert's takes "
-    "four neighbours in an order of its own"
+    "a thread adds up its terms one after the other, every B-th of a row: one element an access, where the expert's "
+    "takes four neighbours in an order of its own"
 )
 _TREE = "a step of a tree is a shuffle or a barrier for B threads a row; the expert's row is one warp's, in registers"
 
@@ -19,8 +22,8 @@ REASONS = {
     "3D Jacobi, T": _CUBE,
     "3D heat, double, T": _CUBE,
     "seven points": (
-        "eight rows of two columns, one plane: rows of 258 elements are even, no multiple of 4; a fifth block of columns "
-        "has two of them to compute"
+        "eight rows of two columns, one plane: rows of 258 elements are even, no multiple of 4; a fifth block of "
+        "columns has two of them to compute"
     ),
     "seven points, 3D blocks": "as seven points",
     "bilateral filter": "2 x 4 results per thread load rows of six from the first-level cache for each of their rows",
@@ -31,9 +34,17 @@ REASONS = {
     "rows by a vector, meta_reduction": _ORDER,
     "dot, meta_reduction": _ORDER,
     "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
+    "dot by blocks": _TREE,
+    "matvec": (
+        "a thread has a row of its own, in tiles: B threads copy them to shared memory element by element, and each reads "
+        "its row from there"
+    ),
+    "softmax of rows": _TREE,
     "Floyd-Warshall": (
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
     ),
-    "LU": "the column k is divided in a kernel of its own, and rows begin anywhere: masks, and results that are left out",
+    "LU": (
+        "the column k is divided in a kernel of its own, and rows begin anywhere: masks, and results that are left out"
+    ),
 }
