@@ -36,8 +36,8 @@ REASONS = {
     "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "dot by blocks": _TREE,
     "matvec": (
-        "a thread has a row of its own, in tiles: B threads copy them to shared memory element by element, and each reads "
-        "its row from there"
+        "a thread has a row of its own, in tiles: B threads copy them to shared memory element by element, and each "
+        "reads its row from there"
     ),
     "softmax of rows": _TREE,
     "Floyd-Warshall": (
