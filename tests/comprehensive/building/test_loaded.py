@@ -240,9 +240,32 @@ def test_floats_of_a_call_before_are_no_integers(loaded):
 @pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
 def test_what_pages_show_runs(page, cache):
     """On the processor, as here where there is no GPU."""
-    (code,) = [one for one in re.findall(r"```python\n(.*?)```", Path(page).read_text(), re.DOTALL) if ".load(" in one]
+    (code, *_) = programs(page)
+    is_smoothed(run(code))
+
+
+@pytest.mark.slow
+def test_three_cells_of_a_notebook_are_enough(cache):
+    _, first, *_ = programs("docs/python.md")
+    cells = Path("docs/python.md").read_text().partition(first)[2]
+    shown, called = re.findall(r"```python\n(.*?)```", cells, re.DOTALL)[:2]
+    names = run(first + called)
+    is_smoothed(names)
+    assert "<svg" in eval(shown, names)._repr_svg_()
+
+
+def programs(page):
+    """The programs of a page that load a file, in order."""
+    return [one for one in re.findall(r"```python\n(.*?)```", Path(page).read_text(), re.DOTALL) if ".load(" in one]
+
+
+def run(code):
     names = {}
     exec(code.replace('.mf")', '.mf", cpu=True)'), names)
+    return names
+
+
+def is_smoothed(names):
     x, y = names["x"], names["y"]
     whole = (x[:-2] + x[1:-1] + x[2:]) / np.float32(3)
     blocks = np.count_nonzero(y)
