@@ -3,10 +3,13 @@
 ``before --> after``, where ``B`` threads have an element each::
 
     for (int half = ...; half > 0; half /= 2) {          int half = ...;
-      if (u < half && u + half < B)                      for (; half > 16; half /= 2) ...   as before
-        s[u] += s[u + half];                             if (METAFORK_WARPS() && half == 16 && B >= 32) {
+      if (u < half && u + half < B)                      if (METAFORK_WARPS() && half >= 16 && (half & (half - 1)) == 0
+        s[u] += s[u + half];                                 && B >= 32) {
       __syncthreads();                                     if (u < 32) {
-    }                                             -->        float own = s[u];
+    }                                             -->        for (int wide = half; wide > 16; wide /= 2)
+                                                               for (int place = u; place < wide; place += 32)
+                                                                 if (place + wide < B) s[place] += s[place + wide];
+                                                             float own = s[u];
                                                              float other = METAFORK_SHUFFLE(own, u + 16);
                                                              if (u < 16) own += other;
                                                              ...                                    // 8, 4, 2
@@ -19,11 +22,14 @@
                                                            for (; half > 0; half /= 2) ...           as before
 
 Each element gets what it had got, from the same operands in the same order.  In whole warps no place is behind the end.
+Where rows of threads are several warps long, the first of each takes the steps of 32 and more alone: one barrier then
+serves all of them.  Where a place counts threads of several rows, all threads take these steps, as before.
 
 Legality.  From the step of 16 on, the threads that do something are lanes 0 to 15 of a warp: their place is below the
 step.  What they read lies as many places behind their own, and is that of the lane as many behind, which changes it in
-no step in which it is read.  A warp is whole where ``u`` counts the threads of a block that has 32, or those of rows
-of a multiple of 32.  All lanes have an element, since the array has one for each thread.
+no step in which it is read.  Before, steps are powers of two from 32 on: a lane's places, and those that it reads, are
+its own modulo 32, which no other lane touches.  A warp is whole where ``u`` counts the threads of a block that has 32,
+or those of rows of a multiple of 32.  All lanes have an element, since the array has one for each thread.
 """
 
 from __future__ import annotations
@@ -67,7 +73,7 @@ class Block(Struct, frozen=True):
 class _Tree(Struct, frozen=True):
     """What a thread does in a step: ``scalars``, and behind ``tests`` the ``body``, on its own elements and others.
 
-    ``lane`` is its place, ``whole`` says when lanes 0 to 31 of it are a warp.
+    ``lane`` is its place, ``whole`` says when lanes 0 to 31 of it are a warp.  ``row``: it is the thread's place in x.
     """
 
     scalars: Body
@@ -77,6 +83,7 @@ class _Tree(Struct, frozen=True):
     others: Mapping[str, Set[ir.Element]]
     lane: ir.Expr
     whole: ir.Expr
+    row: bool
 
 
 def with_warp_steps(loop: ir.For, block: Block, taken: set[str]) -> Body:
@@ -87,12 +94,34 @@ def with_warp_steps(loop: ir.For, block: Block, taken: set[str]) -> Body:
         return (loop,)
     assert loop.condition is not None
     assert loop.init is not None
-    long = replace(loop, init=None, condition=ir.binary(">", half, ir.IntConst(STEPS[0])))
-    rest = replace(loop, init=None)
-    last = ir.binary("==", half, ir.IntConst(STEPS[0]))
-    test = ir.binary("&&", ir.binary("&&", ir.Call(WARPS, (), INT), last), tree.whole)
-    within = ir.If(ir.binary("<", tree.lane, ir.IntConst(WARP_SIZE)), _steps(tree, half, taken))
-    return (loop.init, long, ir.If(test, (*tree.scalars, within, ir.Barrier()), (rest,)))
+    least, rest = ir.IntConst(STEPS[0]), replace(loop, init=None)
+    if tree.row:
+        low = ir.binary("&", half, ir.binary("-", half, ir.IntConst(1)))
+        fits: tuple[ir.Expr, ...] = (ir.binary(">=", half, least), ir.binary("==", low, ir.IntConst(0)))
+        first, all_threads = _of_one_warp(loop, half, tree.lane, taken), ()
+    else:
+        fits = (ir.binary("==", half, least),)
+        first, all_threads = (), (replace(rest, condition=ir.binary(">", half, least)),)
+    test = every((ir.Call(WARPS, (), INT), *fits, tree.whole))
+    steps = (*first, *_steps(tree, half, taken))
+    within = ir.If(ir.binary("<", tree.lane, ir.IntConst(WARP_SIZE)), steps)
+    return (loop.init, *all_threads, ir.If(test, (*tree.scalars, within, ir.Barrier()), (rest,)))
+
+
+def _of_one_warp(loop: ir.For, half: ir.Var, lane: ir.Expr, taken: set[str]) -> Body:
+    """Return the steps of 32 and more, of which each lane takes every 32nd place."""
+    wide, place = (ir.Var(fresh(name, taken), INT) for name in ("wide", "place"))
+    at = {half.name: wide, INDICES[0]: ir.Cast(ScalarType.UNSIGNED_INT, place)}
+    step = copied(loop.body[:-1], at, taken)
+    over = ir.For(
+        ir.Declare(place.name, INT, lane),
+        ir.binary("<", place, wide),
+        ir.Assign(place, "+", ir.IntConst(WARP_SIZE)),
+        step,
+        copies=ir.ROLLED,
+    )
+    going = ir.binary(">", wide, ir.IntConst(STEPS[0]))
+    return (ir.For(ir.Declare(wide.name, INT, half), going, ir.Assign(wide, "/", ir.IntConst(2)), (over,)),)
 
 
 def _halved(loop: ir.For) -> ir.Var | None:
@@ -152,11 +181,12 @@ def _tree(loop: ir.For, half: ir.Var, block: Block) -> _Tree | None:
             others[part.array].add(part)
         elif apart != ZERO:
             return None
+    first = Polynomial.symbol(INDICES[0])
     for lane, whole, place, threads, varying in _lanes(tests, half, known, block):
         if all(_counts(one, place, varying, known, block) for one in own.values()):
             behind = threads - place - Polynomial.symbol(half.name)
             asked = [one for one in tests if _margin(one, known) != behind]
-            return _Tree(scalars, every(asked), body, own, others, lane, whole)
+            return _Tree(scalars, every(asked), body, own, others, lane, whole, place == first)
     return None
 
 
