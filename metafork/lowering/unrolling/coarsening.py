@@ -245,8 +245,8 @@ def written_in(body: Body) -> frozenset[str]:
     )
 
 
-def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
-    """Read what a statement reads of memory that the body writes into scalars before it."""
+def loads_first(body: Body, written: Set[str], taken: set[str], *, in_loops: bool = False) -> Body:
+    """Read what a statement reads of memory that the body writes into scalars before it, ``in_loops`` or not."""
     result: list[ir.Stmt] = []
     for stmt in body:
         match stmt:
@@ -260,8 +260,8 @@ def loads_first(body: Body, written: Set[str], taken: set[str]) -> Body:
             case ir.If(condition=condition):
                 loads, new = _loaded(condition, written, taken)
                 result += [*loads, replace(stmt, condition=new)]
-            case ir.For(body=inner):
-                result.append(changed(stmt, body=loads_first(inner, written, taken)))
+            case ir.For(body=inner) if in_loops:
+                result.append(changed(stmt, body=loads_first(inner, written, taken, in_loops=True)))
             case _:
                 result.append(stmt)
     return tuple(result)

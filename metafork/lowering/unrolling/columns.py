@@ -208,7 +208,7 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     tests = _tests(nest, [one.test for one in (column, row) if one is not None])
     if tests is None:
         return None
-    straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken))
+    straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken, in_loops=True))
     shared: list[ir.Stmt] = []
     copies: list[Body] = []
     places, running = _rows(nest, row, shared)
