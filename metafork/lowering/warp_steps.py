@@ -95,23 +95,25 @@ def with_warp_steps(loop: ir.For, block: Block, taken: set[str]) -> Body:
     assert loop.condition is not None
     assert loop.init is not None
     least, rest = ir.IntConst(STEPS[0]), replace(loop, init=None)
+    first: Body = ()
+    before: Body = ()
     if tree.row:
         low = ir.binary("&", half, ir.binary("-", half, ir.IntConst(1)))
         fits: tuple[ir.Expr, ...] = (ir.binary(">=", half, least), ir.binary("==", low, ir.IntConst(0)))
-        first, all_threads = _of_one_warp(loop, half, tree.lane, taken), ()
+        first = _of_one_warp(loop, half, tree.lane, taken)
     else:
         fits = (ir.binary("==", half, least),)
-        first, all_threads = (), (replace(rest, condition=ir.binary(">", half, least)),)
+        before = (replace(rest, condition=ir.binary(">", half, least)),)
     test = every((ir.Call(WARPS, (), INT), *fits, tree.whole))
     steps = (*first, *_steps(tree, half, taken))
     within = ir.If(ir.binary("<", tree.lane, ir.IntConst(WARP_SIZE)), steps)
-    return (loop.init, *all_threads, ir.If(test, (*tree.scalars, within, ir.Barrier()), (rest,)))
+    return (loop.init, *before, ir.If(test, (*tree.scalars, within, ir.Barrier()), (rest,)))
 
 
 def _of_one_warp(loop: ir.For, half: ir.Var, lane: ir.Expr, taken: set[str]) -> Body:
     """Return the steps of 32 and more, of which each lane takes every 32nd place."""
     wide, place = (ir.Var(fresh(name, taken), INT) for name in ("wide", "place"))
-    at = {half.name: wide, INDICES[0]: ir.Cast(ScalarType.UNSIGNED_INT, place)}
+    at: dict[str, ir.Expr] = {half.name: wide, INDICES[0]: ir.Cast(ScalarType.UNSIGNED_INT, place)}
     step = copied(loop.body[:-1], at, taken)
     over = ir.For(
         ir.Declare(place.name, INT, lane),

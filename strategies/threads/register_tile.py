@@ -39,7 +39,7 @@ they are.  With a tile, or with elements in registers, there are rows alone: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import ClassVar
@@ -134,12 +134,7 @@ class RegisterTile(Strategy, frozen=True):
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
                 grown = _grown(shape.program, analyses) if self.grows else shape.program
-                # Where there are columns, planes and rows save less; blocks that grow are not too small.
-                needless = {"planes", "fewer planes", "rows"} if shape.columns else set()
-                needless |= {"few rows"} if kind == "few columns" else set()
-                # Fewer results are pairs of columns, as a rule.
-                needless |= {"pairs"} if grown is shape.program or shape.counts[-1] != COLUMNS[0] else FOR_SMALL_BLOCKS
-                left = tuple(one for one in self.shapes[number:] if one not in needless)
+                left = _left(self.shapes[number:], kind, shape, grows=grown is not shape.program)
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
                 whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))
@@ -153,6 +148,18 @@ class RegisterTile(Strategy, frozen=True):
     def _of_fewer(self, program: Program) -> RegisterTile | None:
         """Return what is tried behind the last shape of blocks that keep their threads: with fewer, all shapes."""
         return replace(self, shapes=NAMES, grows=False) if self.grows and program.blocked else None
+
+
+def _left(shapes: Sequence[str], kind: str, shape: _Shape, *, grows: bool) -> tuple[str, ...]:
+    """Return which shapes are worth a try behind one of a kind."""
+    needless = FOR_SMALL_BLOCKS if grows else {"pairs"}  # small blocks have pairs as fewer columns, as a rule
+    if shape.columns:  # planes and rows save less
+        needless = needless | {"planes", "fewer planes", "rows"}
+    if kind == "few columns":
+        needless = needless | {"few rows"}
+    if shape.counts[-1] != COLUMNS[0]:
+        needless = needless | {"pairs"}
+    return tuple(one for one in shapes if one not in needless)
 
 
 class _Tiled(Struct, frozen=True):
