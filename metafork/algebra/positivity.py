@@ -46,6 +46,8 @@ class Positivity:
         self._numbered = 0
         self._terms = 0
         self._asked: dict[Polynomial, bool] = {}
+        self._sought: dict[Polynomial, bool] = {}
+        self._replaced: dict[tuple[Polynomial, str], list[Polynomial]] = {}
 
     def extended(self, more: Iterable[Constraint]) -> Positivity:
         """Return what is known with further premises; what the first ones say is not read again."""
@@ -61,8 +63,11 @@ class Positivity:
         """Say whether ``value >= 0`` is shown, by ranges or also by a search."""
         if not search:
             return self._by_ranges(value)
-        self._terms = 0
-        return self._search(value, frozenset(), set())
+        if value not in self._sought:
+            self._terms = 0
+            self._replaced.clear()
+            self._sought[value] = self._search(value, frozenset(), set())
+        return self._sought[value]
 
     def sign(self, value: Polynomial) -> int | None:
         """Return 1 or -1 where ``value >= 0`` or ``value <= 0`` is shown (0 where it is zero), else ``None``."""
@@ -185,14 +190,17 @@ class Positivity:
         if self._terms > MOST_TERMS or len(used) > MOST_DEPTH:
             return False
         helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
-        steps = [
-            (value.substitute({name: definition}), used | {name})
-            for name in sorted(helpful - used)
-            for definition in self._defined().get(name, ())
-        ]
+        steps = [(one, used | {name}) for name in sorted(helpful - used) for one in self._with_defined(value, name)]
         self._terms += sum(len(result.coefficients) for result, _ in steps)
         steps.sort(key=lambda step: sum(coeff < 0 for coeff in step[0].coefficients.values()))
         return any(self._search(result, replaced, failed) for result, replaced in steps)
+
+    def _with_defined(self, value: Polynomial, name: str) -> list[Polynomial]:
+        """Return the value with each definition of a symbol put in; other orders of symbols come to the same ones."""
+        if (found := self._replaced.get((value, name))) is None:
+            found = [value.substitute({name: one}) for one in self._defined().get(name, ())]
+            self._replaced[value, name] = found
+        return found
 
     # --- by size ----------------------------------------------------------------------------------------------
 

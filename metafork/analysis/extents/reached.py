@@ -171,18 +171,17 @@ class Reach(Struct):
                 if self._serves(one, region, index, used):
                     return True
         found |= dict.fromkeys(one for one in self._witnesses(index, False) if one not in used)
-        failing = {one: [_failing(one.steps, point) for point in region.points] for one in found}
-        ranked = sorted(found, key=lambda one: sum(map(bool, failing[one])))
+        fails = {one: [_fails(one.steps, point) for point in region.points] for one in found}
+        ranked = sorted(found, key=lambda one: sum(fails[one]))
         for number, point in enumerate(region.points):
-            steps = [failing[one][number] for one in ranked]
-            if index.evaluate(point) >= 0 and all(steps):
+            if index.evaluate(point) >= 0 and all(fails[one][number] for one in ranked):
                 self.missed = point if self.missed is None else self.missed
-                counted = Counter(step for some in steps for step in dict.fromkeys(some))
+                counted = Counter(step for one in ranked for step in dict.fromkeys(_failures(one.steps, point)))
                 likely = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
                 self.open |= dict.fromkeys(likely[:MOST_TRIED])
                 return False
         for one in ranked[:MOST_TRIED]:
-            serves = not region.points or [] in failing[one]
+            serves = not region.points or not all(fails[one])
             if serves and one not in tried and self._serves(one, region, index, used):
                 return True
         return not any(top.is_made(region) for top in self.tops) and region.proves(equal(index + 1, 0))
@@ -230,11 +229,6 @@ def _halves(condition: Constraint) -> tuple[Constraint, ...]:
 def _fails(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> bool:
     """Say whether some condition does not hold at a point."""
     return next(_failures(steps, point), None) is not None
-
-
-def _failing(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> list[Constraint]:
-    """Return the conditions that do not hold at a point."""
-    return list(_failures(steps, point))
 
 
 def _failures(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> Iterator[Constraint]:

@@ -81,6 +81,19 @@ def test_what_is_no_such_tree_stays_as_it_is(name):
 
 def test_trees_compute_what_the_program_means(tmp_path):
     """In blocks with whole warps and without, of powers of two and of other numbers of threads."""
-    shapes = [(1, 16), (1, 32), (1, 33), (1, 48), (1, 64), (1, 100), (2, 32), (3, 64), (4, 8), (2, 24), (5, 96), (2, 256)]
+    shapes = [
+        (1, 16),
+        (1, 32),
+        (1, 33),
+        (1, 48),
+        (1, 64),
+        (1, 100),
+        (2, 32),
+        (3, 64),
+        (4, 8),
+        (2, 24),
+        (5, 96),
+        (2, 256),
+    ]
     cases = [Case(one, [{"n": 2, "B0": rows, "B1": columns} for rows, columns in shapes]) for one in TREES.values()]
     assert run(cases, tmp_path) == {}
