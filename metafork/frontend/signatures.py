@@ -157,8 +157,10 @@ class Signatures(Struct, frozen=True):
             own = member_parameters(declarator, scope, [*later, *promised], body, self.returning, taken)
             if declarator.type.pointers and not own and _has_member(body, variable.name):
                 variable.reason = _CHANGING_MEMBERS
+                name = variable.name
                 variable.way_out = (
-                    f"copy what the schedule needs to variables in front of it: `int n = {variable.name}->n;`."
+                    f"copy what the schedule needs to variables in front of it: `int n = {name}->n;`, `double *now = "
+                    f"{name}->now;`. They may change places; store them back behind the loop: `{name}->now = now;`."
                 )
             members |= {path: part.name for path, (part, _) in own.items()}
             variables |= {part.name: part for part, _ in own.values()}

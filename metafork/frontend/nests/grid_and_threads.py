@@ -353,12 +353,14 @@ class _Rewriting:
             message = "this head does not say how many iterations there are"
             way_out = "write `meta_for (int v = first; v < last; v++)`, with any step."
             return self._reporter.refuse("MF0103", loop.head, message, way_out=way_out)
-        names = {
-            one.name: one.span
-            for part in (head.start, *(part for bound in head.bounds for part in bound.parts))
-            for one in syntax.walk(part)
-            if isinstance(one, syntax.Name) and one.name in self._inside
-        }
+        parts = (head.start, *(part for bound in head.bounds for part in bound.parts))
+        inside = [one for part in parts for one in syntax.walk(part)]
+        if (member := next((one for one in inside if isinstance(one, syntax.Member)), None)) is not None:
+            written = self._reporter.written(member.span)
+            message = f"this head reads `{written}`, which the function may change"
+            way_out = f"copy it to a variable in front of the schedule: `int {member.field} = {written};`."
+            return self._reporter.refuse("MF0103", member.span, message, way_out=way_out)
+        names = {one.name: one.span for one in inside if isinstance(one, syntax.Name) and one.name in self._inside}
         if not names or self._is_strange(loop, head):
             message = "types and names in this head may make it another range than its numbers say"
             way_out = "use signed integers of one type, and names that the body does not declare again."
