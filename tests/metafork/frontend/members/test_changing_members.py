@@ -38,7 +38,7 @@ def test_the_help_says_what_to_copy(before, n, code, help_):
         parse(Source("f.mf", STEPS.format(before=before, n=n, at="f->", behind="")))
     found, *_ = refused.value.diagnostics
     assert found.code == code
-    assert help_ in found.help
+    assert help_ in found.way_out
 
 
 def test_copies_of_pointers_change_places():
