@@ -193,8 +193,9 @@ NOT_PROVED = {
     ("elements", "for (int j = 0; x[j] > 0 && j < m; j++) y[i] = j;"): ("the greatest index of `x`", ""),
     (
         "elements",
-        "for (int j = 0; j < m; j++) { int d = 2 * j + i % 2; if (flag[i] && d < 2 * m) x[i * 2 * m + d] = 1; }",
-    ): ("nothing behind `x[2 * m * n - 1]` is touched", "extents(x[2 * m * n])"),
+        "for (int j = 0; j < m; j++) { int d = 2 * j + (i + k) % 2;"
+        " if (d > 0 && d < 2 * m - 1) x[(i + 1) * (2 * m) + d] = 1; }",
+    ): ("nothing behind `x[2 * m + 2 * m * n - 2]` is touched", "extents(x[2 * m + 2 * m * n - 1])"),
     ("elements", "int d; if (flag[i] > 0) d = i; else d = i + 1; x[d] = 1;"): ("nothing behind", "extents(x[n + 1])"),
 }
 
