@@ -260,6 +260,16 @@ STRUCTURES = {
         "pair_NAME y[n]",
         ("ff", "ff"),
     ),
+    "elements of values": structures(
+        "struct tall_NAME t = made_NAME(i, x[i]); pair_NAME q = made_NAME(i + 1, 2).p[1];"
+        " y[i].v[0] = made_NAME(i, x[i]).p[2].x + q.y; y[i].v[1] = (struct item_NAME){{1, [2] = x[i]}, i}.v[2];"
+        " y[i].v[2] = (i % 2 ? t : made_NAME(3, 4)).p[0].x; y[i].v[3] = t.p[i % 3].x; y[i].id = made_NAME(i, 1).id;",
+        TALL + ITEM + "struct tall_NAME made_NAME(int a, float b)\n"
+        "{ struct tall_NAME r = {a, {{b, 1}, {2, a}, {b * 3, 4}}, 5, {6, 7}}; return r; }\n",
+        "float x[n]",
+        "struct item_NAME y[n]",
+        ("f", "ffffi"),
+    ),
     "one of two": structures(
         "pair_NAME p = x[i], q = {1, 2}; y[i] = p.x > 9 ? p : q;"
         " x[i] = i > 3 ? x[i - 1 + 1] : i ? (pair_NAME){4, i} : q;"

@@ -364,7 +364,11 @@ class _Pointer(Struct):
             if all(self._covers(top, most, self.region) for top in self.tops)
         ]
         texts = [(most, value_text(most + 1, self.symbols)) for most in covering]
-        said = next(((most, text) for most, text in texts if text is not None), None)
+        said = min(
+            ((most, text) for most, text in texts if text is not None),
+            key=lambda one: sum(one[0].evaluate(point) for point in self.region.points),
+            default=None,
+        )  # all of them are proved; the launches only say which is the least
         if said is None and covering:
             others = sorted({name for most in covering for name in self.symbols.others(most)})
             listed = ", ".join(f"`{name}`" for name in others)
@@ -382,7 +386,7 @@ class _Pointer(Struct):
         for_ = f" (it may not be for {launch})" if launch else ""
         last = value_text(most, self.symbols)
         return Unknown(
-            f"that `{self.array}[{last}]`, the last that it may touch, is touched is not proved{for_}",
+            f"nothing behind `{self.array}[{last}]` is touched, but that it is touched itself is not proved{for_}",
             text or "",
             other,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
@@ -12,11 +11,9 @@ from metafork.frontend.host.variables import OF_CONDITIONAL_TYPES, spelled_out
 from metafork.frontend.schedules.moved_arrays import refuse_moved
 from metafork.frontend.schedules.structure_parts import (
     Whole,
-    components,
     located,
     members_at,
     path_of,
-    spelled,
     whole_of,
 )
 from metafork.frontend.schedules.symbols import (
@@ -320,7 +317,7 @@ class PlaceBuilder(ABC):
         if not here:
             path = self._path_text(expression)
             if members_at(names, [step for step in steps if isinstance(step, str)]) or "[" in path:
-                had = len(re.findall(r"[[]", next(iter(one for one in names if one.startswith(str(steps[0]))), "")))
+                had = next((one for one in names if one.startswith(str(steps[0]))), "").count("[")
                 raise self._reporter.refuse(
                     "MF0205", expression.span, f"the member `{path}` is an array of {count(had, 'extent')}"
                     if had else f"the member `{path}` has no elements"
@@ -331,12 +328,15 @@ class PlaceBuilder(ABC):
         if structure is not None:
             return located(structure, steps, self._counted, expression.span)
         assert whole is not None
-        if not all(isinstance(step, str) for step in steps):
+        part = whole.part(steps, self._counted)
+        if part is None:
             message = "an element is taken of a structure that is a value"
             way_out = "declare a variable of its type, and take that variable's."
             raise self._reporter.refuse("MF0205", expression.span, message, way_out=way_out)
-        parts = tuple(spelled(components(names[number])[len(steps) :]) for number, _ in here)
-        return Whole(parts, tuple(whole.values[number] for number, _ in here))
+        if not part.names:
+            way_out = "take an element that the array has."
+            raise self._reporter.refuse("MF0205", expression.span, "the array has no such element", way_out=way_out)
+        return part
 
     def _path_text(self, expression: syntax.Expression) -> str:
         found = path_of(expression)

@@ -31,6 +31,17 @@ class Whole(Struct, frozen=True):
         mine, theirs = ((one.names, [value.type for value in one.values]) for one in (self, other))
         return mine == theirs
 
+    def part(self, steps: Sequence[Step], counted: Callable[[syntax.Expression], ir.Expr]) -> Whole | None:
+        """Return what steps lead to, without members if it has no such element; ``None`` unless indices are numbers."""
+        indices = [step if isinstance(step, str) else counted(step) for step in steps]
+        if not all(isinstance(index, str | ir.IntConst) for index in indices):
+            return None
+        begin = tuple(index.value if isinstance(index, ir.IntConst) else index for index in indices)
+        parts = map(components, self.names)
+        found = [(own[len(begin) :], value) for own, value in zip(parts, self.values, strict=True)
+                 if own[: len(begin)] == begin]  # fmt: skip
+        return Whole(tuple(spelled(rest) for rest, _ in found), tuple(value for _, value in found))
+
 
 def whole_of(structure: ArraySymbol, span: Span) -> Whole:
     """Return the members of one structure."""

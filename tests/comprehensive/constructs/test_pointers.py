@@ -431,7 +431,7 @@ def test_an_image_whose_borders_are_clamped_on_both_axes():
     [
         ("out[p] = v[idx[p]];", "v", "the greatest index of `v` is not known"),
         ("int k = 0; while (v[k] > 0) k++; out[p] = k;", "v", "the greatest index of `v` is not known"),
-        ("if (idx[p] > 0) out[p] = v[p];", "v", "the last that it may touch, is touched is not proved"),
+        ("if (idx[p] > 0) out[p] = v[p];", "v", "is touched, but that it is touched itself is not proved"),
     ],
 )
 def test_what_accesses_do_not_say_is_asked_for(body, pointer, why):

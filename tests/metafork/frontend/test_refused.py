@@ -25,6 +25,11 @@ CASES = {
     # unions that are no bits of one number
     "union of two sizes": ("MF0205", thread("union { float f; double d; } «u»; u.d = 1; a[i] = u.f;")),
     "array of unions": ("MF0205", thread("union { float f; int u; } «u[2]»; u[0].u = 1; a[i] = u[0].f;")),
+    "element of a value": ("MF0205", thread("struct { int v[3]; } s = {{1}}; a[i] = «(i > 2 ? s : s).v[i]»;")),
+    "element behind the end of a value": (
+        "MF0205",
+        thread("struct { int v[3]; } s = {{1}}; a[i] = «(i > 2 ? s : s).v[3]»;"),
+    ),
     "no member of a union": ("MF0205", thread("union { float f; int u; } u; «u.x» = 1;")),
     "number for a union": ("MF0205", thread("union { float f; int u; } u; u = «1.0f»; a[i] = u.f;")),
     "braces of a union": ("MF0221", thread("union { float f; int u; } u = «{1, 2}»; a[i] = u.f;")),

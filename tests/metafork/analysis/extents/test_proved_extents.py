@@ -163,20 +163,40 @@ NOT_PROVED = {
     ("elements", "x[i - 25] = 1;"): ("may be below 0", ""),
     ("elements", "x[i - 100] = 1;"): ("may be below 0", ""),
     ("elements", "if (i > 98) x[i - 100] = 1;"): ("may be below 0", ""),
-    ("elements", "x[i] = 2; if (flag[i]) x[i + n] = 1;"): ("that `x[2 * n - 1]`, the last", "extents(x[2 * n])"),
-    ("elements", "if (flag[i]) x[i] = 1;"): ("that `x[n - 1]`, the last", "extents(x[n])"),
-    ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
-    ("elements", "y[i] = x[byte[i]];"): ("that `x[255]`, the last", "extents(x[256])"),
-    ("tiles", "y[i] = x[byte[i] & 15] + x[byte[i] / 4 + m];"): ("that `x[m + 63]`, the last", "extents(x[m + 64])"),
+    ("elements", "x[i] = 2; if (flag[i]) x[i + n] = 1;"): (
+        "nothing behind `x[2 * n - 1]` is touched",
+        "extents(x[2 * n])",
+    ),
+    ("elements", "if (flag[i]) x[i] = 1;"): ("nothing behind `x[n - 1]` is touched", "extents(x[n])"),
+    ("elements", "int r = flag[i]; if (r >= 0 && r < m) x[r] = 1;"): (
+        "nothing behind `x[m - 1]` is touched",
+        "extents(x[m])",
+    ),
+    ("elements", "y[i] = x[byte[i]];"): ("nothing behind `x[255]` is touched", "extents(x[256])"),
+    ("tiles", "y[i] = x[byte[i] & 15] + x[byte[i] / 4 + m];"): (
+        "nothing behind `x[m + 63]` is touched",
+        "extents(x[m + 64])",
+    ),
     ("elements", "y[i] = x[flag[byte[i]]];"): ("the greatest index of `x`", ""),
-    ("elements", "unsigned r = flag[i]; if (r <= 40) x[r] = 1;"): ("that `x[40]`, the last", "extents(x[41])"),
-    ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r <= n) x[r] = 1;"): ("the last", "extents(x[n + 1])"),
+    ("elements", "unsigned r = flag[i]; if (r <= 40) x[r] = 1;"): (
+        "nothing behind `x[40]` is touched",
+        "extents(x[41])",
+    ),
+    ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0 && r <= n) x[r] = 1;"): ("nothing behind", "extents(x[n + 1])"),
     ("elements", "x[i] = 1; int r = flag[i]; if (r < n) x[r] = 1;"): ("the greatest index of `x`", ""),
     ("elements", "x[i] = 1; int r = flag[i]; if (r >= 0) x[r] = 1;"): ("the greatest index of `x`", ""),
-    ("elements", "int j = 0; while (j < m && x[j] > 0) j++; y[i] = j;"): ("that `x[m - 1]`, the last", "extents(x[m])"),
-    ("elements", "for (int j = 0; j < m; j++) { x[j] = 1; if (flag[i]) break; }"): ("the last", "extents(x[m])"),
+    ("elements", "int j = 0; while (j < m && x[j] > 0) j++; y[i] = j;"): (
+        "nothing behind `x[m - 1]` is touched",
+        "extents(x[m])",
+    ),
+    ("elements", "for (int j = 0; j < m; j++) { x[j] = 1; if (flag[i]) break; }"): ("nothing behind", "extents(x[m])"),
     ("elements", "for (int j = 0; x[j] > 0 && j < m; j++) y[i] = j;"): ("the greatest index of `x`", ""),
-    ("elements", "int d; if (flag[i] > 0) d = i; else d = i + 1; x[d] = 1;"): ("the last", "extents(x[n + 1])"),
+    (
+        "elements",
+        "for (int j = 0; j < m; j++) { int d = 2 * j + (i + k) % 2;"
+        " if (d > 0 && d < 2 * m - 1) x[(i + 1) * (2 * m) + d] = 1; }",
+    ): ("nothing behind `x[2 * m + 2 * m * n - 2]` is touched", "extents(x[2 * m + 2 * m * n - 1])"),
+    ("elements", "int d; if (flag[i] > 0) d = i; else d = i + 1; x[d] = 1;"): ("nothing behind", "extents(x[n + 1])"),
 }
 
 
