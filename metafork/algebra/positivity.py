@@ -22,7 +22,7 @@ from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
 from metafork.algebra.ranges import Box
 from metafork.algebra.symbols import DerivedSymbol
 
-MOST_TERMS = 2_000
+MOST_TERMS = 1_000
 """Terms that the substitutions of one search give; searches that find something take some hundreds."""
 MOST_DEPTH = 5
 """Symbols that are replaced one after the other."""
