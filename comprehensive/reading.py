@@ -133,22 +133,27 @@ class _Read(Struct):
         return said.get(name)
 
     def forget(self, unit: TranslationUnit, refused: Sequence[Diagnostic]) -> bool:
-        """Let arrays that change places have no extents, if one of them has none; say if there are any."""
+        """Let arrays that change places have no extents, if one has none or another one; say if there are any."""
         from metafork.analysis.extents.pointer_extents import Unknown
 
         moves = [span for one in refused if one.code == "MF0316" for span, _ in one.related]
-        moved = {name for span in moves for name in re.findall(r"\w+", unit.source.text[span.start : span.end])}
+        moved = {name for span in moves for name in _PATH.findall(unit.source.text[span.start : span.end])}
         count = len(self.warnings)
         for function in unit.functions:
             given = self.given[function.name]
-            own = sorted(moved & given.keys())
+            own = sorted(one.name for one in function.values if one.name in given and moved & {one.name, one.member})
             unknown = next((name for name in own if given[name] == NOT_KNOWN), None)
+            unlike = next((name for name in own if given[name] != given[own[0]]), None)
+            called = {one.name: one.member for one in function.values if one.member}
+            said = {name: f"{called.get(name, name)}[{given[name]}]" for name in own}
             programs = [one.program for one in unit.schedules if one.function == function.name]
             arrays = {one.whole or one.name: one for each in programs for one in each.arrays if one.endless}
-            for name in own if unknown else ():
+            for name in own if unknown or unlike else ():
                 if given[name] != NOT_KNOWN:
+                    other = next(one for one in (unknown, unlike, own[0]) if one not in (None, name))
                     given[name] = NOT_KNOWN
-                    why = Unknown(f"it changes places with `{unknown}`")
+                    of_others = f", of which they say `{said[other]}`, and of this one `{said[name]}`"
+                    why = Unknown(f"it changes places with `{called.get(other, other)}`{'' if unknown else of_others}")
                     self.warnings.append(_warning(unit, function, arrays[name], why))
         return len(self.warnings) > count
 
@@ -279,6 +284,7 @@ def _written_out(text: str, derived: Mapping[str, str]) -> str:
     return re.sub(r"[A-Za-z_]\w*", lambda word: derived.get(word[0], word[0]), text)
 
 
+_PATH = re.compile(r"\w+(?:(?:->|\.)\w+)*")
 _POINTERS = ("MF0201", "MF0208")
 """The codes of what may be a pointer, or an array without its first extent."""
 

@@ -23,6 +23,7 @@ from metafork.comprehensive.emit.host.members import (
     flat_returns,
     is_flattened,
     member_declarations,
+    moved_members,
 )
 from metafork.comprehensive.emit.host.small_floats import converts
 from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
@@ -125,7 +126,9 @@ def edited(unit: TranslationUnit, changes: Mapping[int, tuple[int, str]]) -> str
     edits = [(start, end, more) for start, (end, more) in changes.items()]
     edits += [(span.start, span.end, "") for function in unit.functions for span in function.dropped]
     entered = [(function.body.start + 1, member_declarations(function)) for function in unit.functions]
-    edits += [(start, start, declarations) for start, declarations in entered if declarations]
+    named = [(function.span, *moved_members(function)) for function in unit.functions]
+    entered += [(at, text) for span, before, behind in named for at, text in ((span.start, before), (span.end, behind))]
+    edits += [(start, start, more) for start, more in entered if more]
     text = unit.source.text
     for start, end, more in sorted(edits, reverse=True):
         text = text[:start] + more + text[end:]

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from heapq import heappop, heappush
 
 from metafork.algebra.polynomial import ONE, Constraint, Monomial, Polynomial
 from metafork.algebra.ranges import Box
 from metafork.algebra.symbols import DerivedSymbol
 
-MOST_TERMS = 10_000
+MOST_TERMS = 1_000
 """Terms that the substitutions of one search give; searches that find something take some hundreds."""
 MOST_DEPTH = 5
 """Symbols that are replaced one after the other."""
@@ -44,10 +45,7 @@ class Positivity:
         self._dividends: list[tuple[str, Polynomial]] | None = None
         self._definitions: dict[str, list[Polynomial]] | None = None
         self._numbered = 0
-        self._terms = 0
         self._asked: dict[Polynomial, bool] = {}
-        self._sought: dict[Polynomial, bool] = {}
-        self._replaced: dict[tuple[Polynomial, str], list[Polynomial]] = {}
 
     def extended(self, more: Iterable[Constraint]) -> Positivity:
         """Return what is known with further premises; what the first ones say is not read again."""
@@ -63,11 +61,7 @@ class Positivity:
         """Say whether ``value >= 0`` is shown, by ranges or also by a search."""
         if not search:
             return self._by_ranges(value)
-        if value not in self._sought:
-            self._terms = 0
-            self._replaced.clear()
-            self._sought[value] = self._search(value, frozenset(), set())
-        return self._sought[value]
+        return all(coeff >= 0 for coeff in value.coefficients.values()) or self._search(value)
 
     def sign(self, value: Polynomial) -> int | None:
         """Return 1 or -1 where ``value >= 0`` or ``value <= 0`` is shown (0 where it is zero), else ``None``."""
@@ -180,27 +174,25 @@ class Positivity:
             if not name.startswith(_REST) and sum(name == other for mono in terms for other, _ in mono) == 1:
                 self._definitions.setdefault(name, []).append(Polynomial.symbol(name) - zero)
 
-    def _search(self, value: Polynomial, used: frozenset[str], failed: set[tuple[Polynomial, frozenset[str]]]) -> bool:
-        terms = value.coefficients
-        if all(coeff >= 0 for coeff in terms.values()):
-            return True
-        if (value, used) in failed:
-            return False  # the same symbols replaced in another order
-        failed.add((value, used))
-        if self._terms > MOST_TERMS or len(used) > MOST_DEPTH:
-            return False
-        helpful = {name for mono, coeff in terms.items() if coeff > 0 for name, _ in mono}
-        steps = [(one, used | {name}) for name in sorted(helpful - used) for one in self._with_defined(value, name)]
-        self._terms += sum(len(result.coefficients) for result, _ in steps)
-        steps.sort(key=lambda step: sum(coeff < 0 for coeff in step[0].coefficients.values()))
-        return any(self._search(result, replaced, failed) for result, replaced in steps)
-
-    def _with_defined(self, value: Polynomial, name: str) -> list[Polynomial]:
-        """Return the value with each definition of a symbol put in; other orders of symbols come to the same ones."""
-        if (found := self._replaced.get((value, name))) is None:
-            found = [value.substitute({name: one}) for one in self._defined().get(name, ())]
-            self._replaced[value, name] = found
-        return found
+    def _search(self, value: Polynomial) -> bool:
+        """Put in definitions where the fewest negative coefficients are left; those of a proof are few soon."""
+        none: frozenset[str] = frozenset()
+        open_, seen, terms = [(0, 0, value, none)], {(value, none)}, 0
+        while open_ and terms <= MOST_TERMS:
+            _, _, value, used = heappop(open_)
+            helpful = {name for mono, coeff in value.coefficients.items() if coeff > 0 for name, _ in mono}
+            for name in sorted(helpful - used):
+                for definition in self._defined().get(name, ()):
+                    result = value.substitute({name: definition})
+                    negative = sum(coeff < 0 for coeff in result.coefficients.values())
+                    if not negative:
+                        return True
+                    terms += len(result.coefficients)
+                    step = result, used | {name}  # the same symbols may be replaced in another order
+                    if len(used) < MOST_DEPTH and step not in seen:
+                        seen.add(step)
+                        heappush(open_, (negative, len(seen), *step))
+        return False
 
     # --- by size ----------------------------------------------------------------------------------------------
 

@@ -24,7 +24,8 @@ class FunctionParameter(Struct, frozen=True):
     ``slots`` where they are of several types; the declaration is that of the array of scalars.
 
     Of a structure, or a pointer to one, ``parts`` are the members that schedules may use, as parameters by names of
-    their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``).
+    their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``), a
+    pointer that the function assigns to where it is ``moved``.
 
     ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
     Where schedules ask whether there is an array at all (``if (bias != NULL)``), ``given`` is the integer that says so.
@@ -42,6 +43,7 @@ class FunctionParameter(Struct, frozen=True):
     parts: tuple[FunctionParameter, ...] = ()
     text: str = ""
     member: str = ""
+    moved: bool = False
     pointed: ScalarType | None = None
     columns: int = 0
     given: FunctionParameter | None = None

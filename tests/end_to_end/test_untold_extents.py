@@ -275,3 +275,63 @@ def test_kernels_touch_no_element_that_the_program_does_not(tmp_path):
     assert {int(schedule) for schedule, _ in variants} == {0, 1, 2}
     assert len(set(variants)) > 4
     assert "serial code" not in done.stderr
+
+
+MOVING = """
+typedef struct { int n; double *h, *hn; } field;
+void run(field *s, int steps)
+{
+  for (int t = 0; t < steps; t++) {
+    meta_schedule meta_block(32) {
+      meta_for (int i = 1; i < s->n - 1; i++)
+        s->hn[i] = 0.5 * s->h[i - 1] + 0.25 * s->h[i + 1];
+    }
+    double *p = s->h;
+    s->h = s->hn;
+    s->hn = p;
+    s->h[0] += 1;
+  }
+}
+"""
+
+MOVES = """
+#include <stdlib.h>
+#include <string.h>
+typedef struct { int n; double *h, *hn; } field;
+void run(field *s, int steps);
+void plain(field *s, int steps);
+static field made(int n)
+{
+  field f = {n, malloc(8 * n), malloc(8 * n)};
+  for (int i = 0; i < n; i++) f.h[i] = i % 17, f.hn[i] = i % 5;
+  return f;
+}
+int main(void)
+{
+  field a = made(1000), b = made(1000);
+  for (int steps = 7; steps > 3; steps -= 3) {
+    run(&a, steps), plain(&b, steps);
+    if (memcmp(a.h, b.h, 8000) || memcmp(a.hn, b.hn, 8000)) return 1;
+  }
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("pragma", ["", "#pragma metafork extents(s->h[s->n], s->hn[s->n])"], ids=["untold", "told"])
+def test_members_that_change_places_are_what_they_are_at_each_launch(tmp_path, pragma):
+    text = MOVING.replace("void run", f"{pragma}\nvoid run")
+    (tmp_path / "f.mf").write_text(text)
+    result = optimize(tmp_path / "f.mf", counters=("shared_memory",), strategies=())
+    assert [one.code for one in result.warnings] == ([] if pragma else ["MF0405", "MF0405"])
+    write_outputs(result, tmp_path)
+    plain = (
+        text.replace("meta_schedule meta_block(32)", "").replace("meta_for", "for").replace("void run", "void plain")
+    )
+    (tmp_path / "main.c").write_text(MOVES + plain.replace(plain[: plain.index("void plain")], ""))
+    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
+    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
+    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    assert (done.stderr.count(" leaf 1 "), "serial code" in done.stderr) == (11, False)

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from metafork.comprehensive.emit.header_file import OWN_HEADERS, declarations, includes, shadows_a_header, source_name
 from metafork.comprehensive.emit.host.host_touches import Edit, byte_size, entry_sizes, touches
-from metafork.comprehensive.emit.host.members import member_declarations, member_test, row_declarations
+from metafork.comprehensive.emit.host.members import member_declarations, member_test, moved_members, row_declarations
 from metafork.comprehensive.emit.host.small_floats import converts
 from metafork.comprehensive.emit.host.small_floats import declarations as small_floats
 from metafork.comprehensive.emit.host.stated_order import in_order
@@ -54,6 +54,12 @@ def host_file(unit: TranslationUnit, trees: Sequence[ScheduleTree]) -> str:
             edits += touches(function, function.accesses, prefix, text)
         if not function.fragment:
             edits.append(Edit(function.body.start + 1, function.body.start + 1, _entry(unit, function)))
+            before, behind = moved_members(function)
+            edits += [
+                Edit(at, at, named)
+                for at, named in ((function.span.start, before), (function.span.end, behind))
+                if named
+            ]
     edits += [Edit(one.offset, one.offset, _checked_assumption(one)) for one in unit.assumptions]
     for region in regions:
         edits.append(Edit(region.span.start, region.span.start, "{ /* arrays stay on the device during this loop */\n"))

@@ -21,7 +21,15 @@ _RETURNED = {"void", "signed", "unsigned", "char", "short", "int", "long", "floa
 
 def member_declarations(function: Function) -> str:
     """Return what stands at the beginning of a function's body, empty where no member is a parameter."""
-    return "".join(_declared(one) for one in function.values if one.member)
+    return "".join(_declared(one) for one in function.values if one.member and not one.moved)
+
+
+def moved_members(function: Function) -> tuple[str, str]:
+    """Return what stands in front of a function and behind it: members that it assigns to are what they are now."""
+    moved = [one for one in function.values if one.moved]
+    before = "".join(f"\n#define {one.name} ({_value(one)})" for one in moved)
+    behind = "".join(f"\n#undef {one.name}" for one in moved)
+    return (f"{before}\n", f"{behind}\n") if moved else ("", "")
 
 
 def _declared(member: FunctionParameter) -> str:
@@ -40,7 +48,7 @@ def row_declarations(schedule: Schedule) -> list[str]:
 
 def member_test(member: FunctionParameter) -> str:
     """Return a condition under which a member behind a pointer is what it was, empty for any other one."""
-    return f"({_value(member)}) == {member.name}" if "->" in member.member else ""
+    return f"({_value(member)}) == {member.name}" if "->" in member.member and not member.moved else ""
 
 
 def is_flattened(function: Function) -> bool:

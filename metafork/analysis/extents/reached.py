@@ -140,7 +140,7 @@ class Top(Struct, frozen=True):
                     return False
                 values[loop.var] = 0 if loop.trips is None or not end else int(loop.trips.evaluate(values)) - 1
             steps: list[Constraint | DerivedSymbol] = [*self.access.quotients, *self.access.conditions]
-            if all(value >= 0 for value in values.values()) and not _fails(steps, values):
+            if all(value >= 0 for value in values.values()) and not any(_AtPoints.of([values]).failing(steps)):
                 return True
         return False
 
@@ -165,23 +165,25 @@ class Reach(Struct):
         self.left = self.left if used else MOST_PROVED
         found = dict.fromkeys(one for one in self._witnesses(index, True) if one not in used)
         tried: list[Witness] = []
+        at_points = _AtPoints.of(region.points)
         for one in found:
-            if len(tried) < MOST_TRIED and not any(_fails(one.steps, point) for point in region.points):
+            if len(tried) < MOST_TRIED and not any(at_points.failing(one.steps)):
                 tried.append(one)
                 if self._serves(one, region, index, used):
                     return True
         found |= dict.fromkeys(one for one in self._witnesses(index, False) if one not in used)
-        fails = {one: [_fails(one.steps, point) for point in region.points] for one in found}
-        ranked = sorted(found, key=lambda one: sum(fails[one]))
+        failing = {one: at_points.failing(one.steps) for one in found}
+        ranked = sorted(found, key=lambda one: sum(map(bool, failing[one])))
         for number, point in enumerate(region.points):
-            if index.evaluate(point) >= 0 and all(fails[one][number] for one in ranked):
+            steps = [failing[one][number] for one in ranked]
+            if index.evaluate(point) >= 0 and all(steps):
                 self.missed = point if self.missed is None else self.missed
-                counted = Counter(step for one in ranked for step in dict.fromkeys(_failures(one.steps, point)))
+                counted = Counter(step for some in steps for step in dict.fromkeys(some))
                 likely = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
                 self.open |= dict.fromkeys(likely[:MOST_TRIED])
                 return False
         for one in ranked[:MOST_TRIED]:
-            serves = not region.points or not all(fails[one])
+            serves = not region.points or [] in failing[one]
             if serves and one not in tried and self._serves(one, region, index, used):
                 return True
         return not any(top.is_made(region) for top in self.tops) and region.proves(equal(index + 1, 0))
@@ -226,19 +228,46 @@ def _halves(condition: Constraint) -> tuple[Constraint, ...]:
     return at_most(condition.left, condition.right), at_most(condition.right, condition.left)
 
 
-def _fails(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> bool:
-    """Say whether some condition does not hold at a point."""
-    return next(_failures(steps, point), None) is not None
+class _AtPoints(Struct):
+    """Conditions at points: in which of these one fails is found once, for many witnesses ask for the same ones.
+
+    Quotients are named by what they divide, so that one name has one value at a point.
+    """
+
+    values: list[defaultdict[str, int]]
+    failed: dict[Constraint | DerivedSymbol, list[int]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(points: Iterable[Mapping[str, int]]) -> _AtPoints:
+        return _AtPoints([defaultdict[str, int](int, point) for point in points])
+
+    def failing(self, steps: Iterable[Constraint | DerivedSymbol]) -> list[list[Constraint]]:
+        """Return the conditions that do not hold, for each point; what follows a quotient by zero is not asked."""
+        result: list[list[Constraint]] = [[] for _ in self.values]
+        ended: set[int] = set()
+        for step in steps:
+            for number in self._failed(step):
+                if number in ended:
+                    continue
+                if isinstance(step, DerivedSymbol):
+                    ended.add(number)
+                    result[number].append(NEVER)
+                else:
+                    result[number].append(step)
+        return result
+
+    def _failed(self, step: Constraint | DerivedSymbol) -> list[int]:
+        """Return the numbers of the points at which a condition does not hold, or a quotient has no value."""
+        if step not in self.failed:
+            self.failed[step] = [number for number, point in enumerate(self.values) if not _holds(step, point)]
+        return self.failed[step]
 
 
-def _failures(steps: Iterable[Constraint | DerivedSymbol], point: Mapping[str, int]) -> Iterator[Constraint]:
-    """Yield the conditions that do not hold at a point; quotients are defined on the way there."""
-    values = defaultdict[str, int](int, point)
-    for step in steps:
-        if isinstance(step, DerivedSymbol):
-            if not step.operands[-1].evaluate(values):
-                yield NEVER
-                return
-            values[step.name] = step.evaluate(values)
-        elif not step.holds(values):
-            yield step
+def _holds(step: Constraint | DerivedSymbol, values: dict[str, int]) -> bool:
+    """Say whether a condition holds at a point, or a quotient has a value, which the point has from then on."""
+    if not isinstance(step, DerivedSymbol):
+        return step.holds(values)
+    if not step.operands[-1].evaluate(values):
+        return False
+    values[step.name] = step.evaluate(values)
+    return True

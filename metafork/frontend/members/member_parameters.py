@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.variables import Variable, declared
 from metafork.frontend.members.returning import Returning
-from metafork.frontend.members.structure_values import member_types
+from metafork.frontend.members.structure_values import member_types, moved_members
 from metafork.frontend.text import syntax
 from metafork.frontend.text.tokens import Token
 from metafork.ir.names import fresh
@@ -35,6 +35,7 @@ def member_parameters(
     ]
     joint = "->" if declarator.type.pointers else "."
     found: dict[tuple[str, ...], tuple[Variable, FunctionParameter]] = {}
+    moved = moved_members(declarator, scope.typedefs, body)
     for path, type_ in member_types(declarator, scope.typedefs, head, body, scope.known, returning, others).items():
         name = fresh(f"{declarator.name}_{path.replace('.', '_')}", taken)
         part = declared(
@@ -43,8 +44,7 @@ def member_parameters(
         part.is_parameter = True
         named = type_.words if type_.structure is None else ("struct", type_.structure.tag)
         words = " ".join((*sorted(type_.qualifiers), *named))
-        parameter = FunctionParameter(
-            name, f"{words} {'*' * type_.pointers}{name}", part.type, member=f"{declarator.name}{joint}{path}"
-        )
+        spelled, member = f"{words} {'*' * type_.pointers}{name}", f"{declarator.name}{joint}{path}"
+        parameter = FunctionParameter(name, spelled, part.type, member=member, moved=path in moved)
         found[(declarator.name, *path.split("."))] = part, parameter
     return found

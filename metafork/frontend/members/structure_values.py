@@ -58,12 +58,16 @@ def member_types(
         unknown = _in_unknown_calls(body, known)
     except BracketError:
         return {}  # reported where the body is parsed
-    if type_.pointers and not (_stores_to_numbers(head, body, types, others) and calls_nothing(body, known, returning)):
+    moved = set() if _names_of_structures(head, types) else set(_moved(body, declarator.name, members))
+    if type_.pointers and not (
+        _stores_to_numbers(head, body, types, others, moved) and calls_nothing(body, known, returning)
+    ):
         return {}
     for first, behind in _uses(head, declarator.name):
         used.add(_path(head, first, behind))
     for first, behind in _uses(body, declarator.name):
         stays = _is_asked(body, first) if type_.pointers and behind == first + 1 else _stays(body, first, behind)
+        stays |= behind in moved
         if (
             first in unknown
             or not stays
@@ -72,6 +76,26 @@ def member_types(
             return {}
         used.add(_path(body, first, behind))
     return {path: type_ for path, type_ in members.items() if path in used}
+
+
+def moved_members(declarator: syntax.Declarator, types: TypeNames, body: Sequence[Token]) -> set[str]:
+    """Return the pointers among the members of a parameter that a function assigns to, by their paths."""
+    structure = structure_of(declarator.type, types)
+    members = {} if structure is None else dict(single_members(structure, types))
+    body = _without_parentheses(body, {declarator.name})
+    return set(_moved(body, declarator.name, members).values())
+
+
+def _moved(tokens: Sequence[Token], name: str, members: Mapping[str, syntax.TypeName]) -> dict[int, str]:
+    """Return the pointers among a structure's members that are assigned to, by the places of the ``=``."""
+    uses = ((behind, _path(tokens, first, behind)) for first, behind in _uses(tokens, name))
+    return {
+        behind: path
+        for behind, path in uses
+        if path in members
+        and members[path].pointers == 1
+        and [one.text for one in tokens[behind : behind + 1]] == ["="]
+    }
 
 
 def named_members(tokens: Sequence[Token], names: Paths) -> list[Token]:
@@ -185,9 +209,12 @@ def asks_for_null(tokens: Sequence[Token], name: str) -> bool:
 
 
 def _stores_to_numbers(
-    head: Sequence[Token], tokens: Sequence[Token], types: TypeNames, others: Collection[str]
+    head: Sequence[Token], tokens: Sequence[Token], types: TypeNames, others: Collection[str], moved: Collection[int]
 ) -> bool:
-    """Say whether assignments are to variables and elements that are numbers, not to what pointers lead to."""
+    """Say whether assignments are to variables and elements that are numbers, not to what pointers lead to.
+
+    Those at the places ``moved`` are looked at elsewhere.
+    """
     structures = _names_of_structures([*head, *tokens], types) | {*others}
     led_to = {
         path.rpartition(".")[2]
@@ -198,7 +225,7 @@ def _stores_to_numbers(
     partners = match_brackets(tokens)
     opened = {last: first for first, last in partners.items()}
     for at, token in enumerate(tokens):
-        if token.text not in WRITING:
+        if token.text not in WRITING or at in moved:
             continue
         if at > 0 and _ends_operand(tokens[at - 1]):
             last = at - 1

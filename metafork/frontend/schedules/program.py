@@ -368,7 +368,9 @@ class ProgramBuilder:
         assumptions = self._assumptions(roots, definitions)
         order = self._parameter_order(roots)
         given = roots | definitions.keys()
-        values = sorted((visible[one] for one in nest.scalars - given), key=lambda variable: variable.span)
+        values = sorted(
+            (visible[one] for one in nest.scalars - given), key=lambda variable: (variable.span, variable.name)
+        )
         parameters = tuple(
             ir.Parameter(
                 variable.name,
@@ -464,6 +466,8 @@ class ProgramBuilder:
     def _parameter_order(self, roots: set[str]) -> list[Variable]:
         serial = self._serial_variables()
         variables = [self._site.visible[name] for name in roots]
-        first = sorted((one for one in variables if one.name not in serial), key=lambda variable: variable.span)
+        first = sorted(
+            (one for one in variables if one.name not in serial), key=lambda variable: (variable.span, variable.name)
+        )
         last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
         return [*first, *last]

@@ -35,7 +35,7 @@ BACK = "f->now = now, f->next = next;"
 )
 def test_the_help_says_what_to_copy(before, n, code, help_):
     with pytest.raises(DiagnosticsError) as refused:
-        parse(Source("f.mf", STEPS.format(before=before, n=n, at="f->", behind="")))
+        parse(Source("f.mf", STEPS.format(before=before, n=n, at="f->", behind="f->n++;")))
     found, *_ = refused.value.diagnostics
     assert found.code == code
     assert help_ in found.way_out

@@ -245,3 +245,21 @@ def test_a_flat_function_puts_structures_together():
         " { struct matrix a = {.rows = a_rows, .cols = a_cols, .data = a_data};"
         " const struct matrix b = {.data = b_data}; return scaled(a, b, B, w); }\n"
     )
+
+
+def test_pointers_that_are_assigned_to_stay_parameters_but_beside_another_structure():
+    """By the other one the same members may be known, as they were when the function began."""
+    text = """
+    typedef struct { int n; float *a, *b; } two;
+    #pragma metafork extents(s->a[s->n], s->b[s->n])
+    void run(two *sOTHER, int steps) {
+      for (int t = 0; t < steps; t++) {
+        meta_schedule meta_block(32) meta_for (int i = 0; i < s->n; i++) s->b[i] = s->a[i];
+        float *p = s->a; s->a = s->b; s->b = p;
+      }
+    }"""
+    (function,) = parse(Source("input.mf", text.replace("OTHER", ""))).functions
+    assert {one.name: one.moved for one in function.values if one.member} == {"s_n": False, "s_a": True, "s_b": True}
+    for changed in (text.replace("OTHER", ", two *other"), text.replace("OTHER", "").replace("s->b = p", "s->n = 3")):
+        with pytest.raises(DiagnosticsError):
+            parse(Source("input.mf", changed))
