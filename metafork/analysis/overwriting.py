@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial
 from metafork.algebra.positivity import rooms
@@ -65,13 +66,43 @@ def overwriting(program: Program, facts: Facts, accesses: Sequence[Reference]) -
         if not any(one.writes for one in own):
             continue
         rows = _rows(array, scope)
-        regions = {one.number: region for one in own if one.writes and (region := _region(one, rows)) is not None}
-        sure = [one for one in own if one.number in regions]
-        exact = all(one in sure or any(_covers(write, one) for write in sure) for one in own if one.writes)
+        writes = _behind_branches([one for one in own if one.writes])
+        regions = {number: region for number, one in writes.items() if (region := _region(one, rows)) is not None}
+        sure = [one for number, one in writes.items() if number in regions]
+        exact = all(one.number in regions or any(_covers(write, one) for write in sure) for one in own if one.writes)
         plain = [one for one in sure if not one.reads]
         first = all(any(_covers(write, one) for write in plain) for one in own if one.reads)
         found[array.name] = Overwriting(tuple(dict.fromkeys(regions.values())), exact, first)
     return found
+
+
+def _behind_branches(writes: Sequence[Reference]) -> dict[int, Reference]:
+    """Return writes by number; two that write one element in both branches of a condition are one behind it."""
+    found = {one.number: one for one in writes}
+    waiting = [one for one in writes if one.guards]
+    while waiting:
+        last = waiting.pop()
+        other = next((one for one in waiting if _stand_in_both_branches(one, last)), None)
+        if other is not None:
+            waiting.remove(other)
+            both = replace(last, guards=last.guards[:-1], reads=last.reads or other.reads)
+            found |= {number: both for number, one in found.items() if one in (last, other)}
+            waiting += [both] if both.guards else []
+    return found
+
+
+def _stand_in_both_branches(one: Reference, other: Reference) -> bool:
+    guard, opposite = one.guards[-1], other.guards[-1]
+    return (
+        guard.condition is opposite.condition
+        and guard.truth is not opposite.truth
+        and one.indices == other.indices
+        and None not in one.indices
+        and one.loops == other.loops
+        and one.guards[:-1] == other.guards[:-1]
+        and one.bounded
+        and other.bounded
+    )
 
 
 def _rows(array: Array, scope: Scope) -> tuple[Polynomial, ...] | None:

@@ -45,11 +45,16 @@ EXACT = {
     EACH.replace("BODY", "if (i < n / 2) x[n - 1 - i] = y[i];"): range(6, 12),
     EACH.replace("BODY", "x[i] = 0; for (int j = 0; j < m; j++) if (j != i) x[i] += y[j];"): range(12),
     EACH.replace("BODY", "x[i] = 0; if (y[i] > 0) x[i] = 1;"): range(12),
+    EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; else x[i] = 2;"): range(12),
+    EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; else if (y[i] < -1) x[i] = 2; else x[i] = 3;"): range(12),
+    EACH.replace("BODY", "if (i > 2) { if (y[i] > 0) x[i] = 1; else x[i] = 2; }"): range(3, 12),
     "{ meta_for (int b = 0; b < 2; b++) meta_for (int t = 0; t < T; t++)"
     " for (int i = b * T + t; i < n; i += 2 * T) x[i] = 1; }": range(12),
     "{ meta_for (int b = 0; b < n / 2; b++) meta_for (int t = 0; t < 2; t++) x[b * 2 + t] = 1; }": range(12),
 }
 SURE = {
+    EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; else if (y[i] < -1) x[i] = 2;"): [],
+    EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; if (y[i] <= 0) x[i] = 2;"): [],
     EACH.replace("BODY", "if (y[i] > 0) x[i] = 1;"): [],
     EACH.replace("BODY", "x[list[i]] = 1;"): [],
     EACH.replace("BODY", "if (i < 4) x[i] = 1; if (y[i] > 0) x[i + 4] = 1;"): range(4),
@@ -98,6 +103,8 @@ def test_rows_and_columns(body, numbers):
         ("if (i < 4) { x[i] = 1; y[i] = x[i]; }", True),
         ("if (y[i] > 0) x[i] = 1; y[i] = x[i];", False),
         ("x[i] = x[i] + 1;", False),
+        ("if (y[i] > 0) x[i] = 1; else x[i] = 2; y[i] = x[i];", True),
+        ("if (x[i] > 0) x[i] = 1; else x[i] = 2;", False),
     ],
 )
 def test_whether_it_is_overwritten_before_it_is_read(body, first):
