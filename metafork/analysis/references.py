@@ -31,6 +31,13 @@ class Guard(Struct, frozen=True):
         """What follows from it in any case."""
         return self.meaning.constraints
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """The symbols of what is known of it."""
+        return frozenset(
+            name for choice in self.meaning.choices for case in choice for one in case for name in one.symbols
+        )
+
     def holds(self, values: Mapping[str, int]) -> bool:
         """Say whether what is known of the condition holds at a point, which gives every symbol a value."""
         return all(

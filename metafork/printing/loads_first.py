@@ -5,7 +5,9 @@ A declaration moves in front of an assignment that writes nothing of what it rea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+
+from msgspec import Struct
 
 from metafork.ir import program as ir
 from metafork.ir.rewriting import arrays_read, assigned_variables, variables
@@ -15,6 +17,7 @@ from metafork.ir.visitor import Body
 def loads_first(body: Body) -> Body:
     """Move declarations in front of assignments, as far as these write nothing that they read."""
     result: list[ir.Stmt] = []
+    loads: dict[int, _Load] = {}
     begin, place = 0, 0  # of a run of declarations and assignments, and of the first assignment in it
     position = 0
     while position < len(body):
@@ -27,7 +30,7 @@ def loads_first(body: Body) -> Body:
                 changing = assigned_variables(between) | {s.name for s in between if isinstance(s, ir.Declare)}
                 hidden = stmt.name in {part.name for part in ir.parts_of(between) if isinstance(part, ir.Var)}
                 if not (arrays_read(value) & _written(between) or variables(value) & changing or hidden):
-                    at = _behind_alike(stmt, result, begin, place)
+                    at = _behind_alike(stmt, result, begin, place, loads)
                     result[at:at] = together
                     place += len(together)
                     continue
@@ -57,36 +60,47 @@ def lanes_read(stmt: ir.Stmt) -> int:
             return 1
 
 
-def _behind_alike(stmt: ir.Declare, body: Sequence[ir.Stmt], begin: int, end: int) -> int:
+class _Load(Struct, frozen=True):
+    """What a declaration reads: scalars, and, if it is a load, its array and its index without constants, and these."""
+
+    scalars: Set[str]
+    alike: tuple[object, ...] | None
+    constants: tuple[int, ...]
+
+    @staticmethod
+    def of(stmt: ir.Declare, known: dict[int, _Load]) -> _Load:
+        """Return what one of a body reads, which is asked for many times."""
+        if id(stmt) not in known:
+            constants: list[int] = []
+            alike: tuple[object, ...] | None = None
+            if isinstance(stmt.value, ir.Element):
+                alike = stmt.value.array, *_without_constants(stmt.value.indices[0], constants)
+            scalars = set() if stmt.value is None else variables(stmt.value)
+            known[id(stmt)] = _Load(scalars, alike, tuple(constants))
+        return known[id(stmt)]
+
+
+def _behind_alike(stmt: ir.Declare, body: Sequence[ir.Stmt], begin: int, end: int, known: dict[int, _Load]) -> int:
     """Return where in a run of declarations one goes: in the order of constants among loads that are alike."""
-    needed = set() if stmt.value is None else variables(stmt.value)
-    own = _skeleton(stmt)
-    found = end
+    own, found = _Load.of(stmt, known), end
     for place in range(end, begin, -1):
         other = body[place - 1]
-        if not isinstance(other, ir.Declare) or other.name in needed:
+        if not isinstance(other, ir.Declare) or other.name in own.scalars:
             break
-        if other.value is not None and stmt.name in variables(other.value):
+        theirs = _Load.of(other, known)
+        if stmt.name in theirs.scalars:
             break  # another scalar of that name
         if isinstance(other.value, ir.Element) and other.value.part is not None and other.value.part.place > 0:
             continue
-        theirs, behind = _skeleton(other), place - 1 + lanes_read(other)
-        if own is None or theirs is None or theirs[0][0] != own[0][0]:
+        behind = place - 1 + lanes_read(other)
+        if own.alike is None or theirs.alike is None or theirs.alike[0] != own.alike[0]:
             continue
-        if theirs[0] != own[0]:
+        if theirs.alike != own.alike:
             return behind if found == end else found
-        if theirs[1] <= own[1]:
+        if theirs.constants <= own.constants:
             return behind
         found = place - 1
     return found
-
-
-def _skeleton(stmt: ir.Declare) -> tuple[tuple[object, ...], tuple[int, ...]] | None:
-    """Return the array and the index of a load without constants, and these."""
-    if not isinstance(stmt.value, ir.Element):
-        return None
-    constants: list[int] = []
-    return (stmt.value.array, *_without_constants(stmt.value.indices[0], constants)), tuple(constants)
 
 
 def _without_constants(expr: ir.Expr, constants: list[int]) -> list[object]:

@@ -9,7 +9,8 @@ comes farther, and 0 where nothing is touched.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from fractions import Fraction
+from itertools import combinations, islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -227,9 +228,7 @@ class _Pointer(Struct):
         self.symbols = Names(self.names, quotients, either)
         reach = Reach(self.tops)
         found = self._greatest(self.region, reach, CHOICES)
-        if found is None and all(
-            self._covers(top, Polynomial.constant(self.least - 1), self.region) for top in self.tops
-        ):
+        if found is None and any(self._covering(self.region, reach, [Polynomial.constant(self.least - 1)])):
             return str(self.least)
         return self._why(reach) if found is None else self._text(found)
 
@@ -295,37 +294,47 @@ class _Pointer(Struct):
         if self.tried > MOST_LOOKED:
             return None
         reach.open.clear()
-        for most in self._candidates(region):
+        for most in self._candidates(region, reach):
             if value_text(most + 1, self.symbols) is not None and reach.reaches(region, most):
                 return _Least(most)
         return None if any(top.is_made(region) for top in self.tops) else _Least(-ONE)
 
-    def _candidates(self, region: Region) -> list[Polynomial]:
+    def _candidates(self, region: Region, reach: Reach) -> list[Polynomial]:
         """Return the bounds that no access goes beyond in a region, and comes up to in its points, or most of them."""
-        most = [(self._most(point), point) for point in region.points]
-        wrong = {
-            one: sum(value not in (one.evaluate(point), None) for value, point in most)
-            for one in dict.fromkeys(bound for top in self.tops for bound in top.bounds.ways)
-        }
-        found: list[Polynomial] = []
-        for one in sorted(wrong, key=lambda bound: wrong[bound]):
-            if found and wrong[one]:
-                break
-            if all(self._covers(top, one, region) for top in self.tops):
-                found.append(one)
-        return found
+        short = self._short(region)
+        exact = [*self._covering(region, reach, [bound for bound in short if not short[bound]])]
+        rest = sorted((bound for bound in short if short[bound]), key=lambda bound: short[bound])
+        return exact or [*islice(self._covering(region, reach, rest), 1)]
 
-    def _most(self, point: Mapping[str, int]) -> object:
+    def _short(self, region: Region) -> dict[Polynomial, int]:
+        """Return the bounds that no access goes beyond in any point, and in how many points none comes up to them."""
+        most = [(self._most(point), point) for point in region.points]
+        short: dict[Polynomial, int] = {}
+        for one in dict.fromkeys(bound for top in self.tops for bound in top.bounds.ways):
+            room = [one.at(point) - value for value, point in most if value is not None]
+            if min(room, default=0) >= 0:
+                short[one] = sum(map(bool, room))
+        return short
+
+    def _covering(self, region: Region, reach: Reach, bounds: Iterable[Polynomial]) -> Iterator[Polynomial]:
+        """Yield the bounds that are proved to cover all accesses in a region."""
+        narrowed: dict[tuple[Constraint, ...], Region] = {(): region}
+
+        def covers(top: Top, most: Polynomial) -> bool:
+            if most in top.bounds.ways:
+                return True
+            where = top.access.where
+            if where not in narrowed:
+                narrowed[where] = region.narrowed(where)
+            return any(reach.shows(narrowed[where], at_most(bound, most)) for bound in top.bounds.ways)
+
+        return (one for one in bounds if all(covers(top, one) for top in self.tops))
+
+    def _most(self, point: Mapping[str, int]) -> int | Fraction | None:
         """Return what the greatest index is at most in one launch, ``None`` where nothing is touched."""
         made = [top for top in self.tops if all(one.holds(point) for one in top.access.where)]
-        most = [min(bound.evaluate(point) for bound in top.bounds.ways) for top in made]
+        most = [min(bound.at(point) for bound in top.bounds.ways) for top in made]
         return max((one for one in most if one >= 0), default=None)
-
-    def _covers(self, top: Top, most: Polynomial, region: Region) -> bool:
-        if most in top.bounds.ways:
-            return True
-        here = region.narrowed(top.access.where) if top.access.where else region
-        return any(here.proves(at_most(bound, most)) for bound in top.bounds.ways)
 
     def _splits(self, region: Region, open_: Sequence[Constraint]) -> Iterator[Constraint]:
         """Yield conditions by which launches differ in what is the greatest index."""
@@ -333,9 +342,7 @@ class _Pointer(Struct):
         conditions = [half for top in self.tops for one in top.access.where for half in _one_sided(one)]
         conditions += [at_most(1, one.trips) for top in self.tops for one in top.access.loops if one.trips is not None]
         most = [(self._most(point), point) for point in region.points]
-        right = {
-            one: {number for number, (value, at) in enumerate(most) if value == one.evaluate(at)} for one in bounds
-        }
+        right = {one: {number for number, (value, at) in enumerate(most) if value == one.at(at)} for one in bounds}
         pairs = sorted(combinations(bounds, 2), key=lambda pair: -len(right[pair[0]] | right[pair[1]]))
         compared = [less_than(*pair) for pair in pairs[:MOST_COMPARED]]
         conditions += [*compared[:1], *_strongest(open_), *compared[1:]]
@@ -358,11 +365,7 @@ class _Pointer(Struct):
 
     def _why(self, reach: Reach) -> Unknown:
         """Return why no greatest index is proved."""
-        covering = [
-            most
-            for most in dict.fromkeys(bound for top in self.tops for bound in top.bounds.ways)
-            if all(self._covers(top, most, self.region) for top in self.tops)
-        ]
+        covering = [*self._covering(self.region, Reach(self.tops), self._short(self.region))]
         texts = [(most, value_text(most + 1, self.symbols)) for most in covering]
         said = min(
             ((most, text) for most, text in texts if text is not None),

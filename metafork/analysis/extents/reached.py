@@ -35,6 +35,10 @@ MOST_TRIED = 4
 """Witnesses whose conditions are proved, a region."""
 MOST_PROVED = 12
 """Witnesses whose conditions are proved, an index."""
+MOST_PLAYED = 30_000
+"""Witnesses that are gone through, in each launch again, an array: what is proved takes a tenth of it."""
+MOST_ASKED = 500
+"""Proofs that are looked for, an array."""
 EFFORT = 100_000
 """Z3's ``rlimit`` of one question."""
 NEVER = at_most(ONE, 0)
@@ -156,12 +160,16 @@ class Reach(Struct):
     open: dict[Constraint, None] = field(default_factory=dict)
     known: dict[tuple[Polynomial, bool], list[Witness]] = field(default_factory=dict)
     left: int = MOST_PROVED
+    to_play: int = MOST_PLAYED
+    to_ask: int = MOST_ASKED
 
     def reaches(self, region: Region, index: Polynomial, used: tuple[Witness, ...] = ()) -> bool:
         """Say whether in each launch of a region an index is proved to be touched, or nothing with one from 0 on.
 
         Those that were ``used`` serve no launch of it.
         """
+        if self.to_play < 0 or self.to_ask < 0:
+            return False
         self.left = self.left if used else MOST_PROVED
         found = dict.fromkeys(one for one in self._witnesses(index, True) if one not in used)
         tried: list[Witness] = []
@@ -172,11 +180,12 @@ class Reach(Struct):
                 if self._serves(one, region, index, used):
                     return True
         found |= dict.fromkeys(one for one in self._witnesses(index, False) if one not in used)
+        self.to_play -= len(found) * len(region.points)
         failing = {one: at_points.failing(one.steps) for one in found}
         ranked = sorted(found, key=lambda one: sum(map(bool, failing[one])))
         for number, point in enumerate(region.points):
             steps = [failing[one][number] for one in ranked]
-            if index.evaluate(point) >= 0 and all(steps):
+            if index.at(point) >= 0 and all(steps):
                 self.missed = point if self.missed is None else self.missed
                 counted = Counter(step for some in steps for step in dict.fromkeys(some))
                 likely = sorted(counted, key=lambda step: (-counted[step], len(step.symbols)))
@@ -187,6 +196,11 @@ class Reach(Struct):
             if serves and one not in tried and self._serves(one, region, index, used):
                 return True
         return not any(top.is_made(region) for top in self.tops) and region.proves(equal(index + 1, 0))
+
+    def shows(self, region: Region, goal: Constraint) -> bool:
+        """Say whether something is proved for all launches of a region, as long as there are proofs to look for."""
+        self.to_ask -= 1
+        return self.to_ask >= 0 and region.proves(goal)
 
     def _witnesses(self, index: Polynomial, bound: bool) -> list[Witness]:
         """Return witnesses for an index, of accesses that it bounds or of others."""
@@ -208,7 +222,7 @@ class Reach(Struct):
         for step in witness.steps:
             if isinstance(step, DerivedSymbol):
                 here = here.narrowed(step.constraints(), step)
-            elif not here.proves(step):
+            elif not self.shows(here, step):
                 if len(open_) + len(used) == DEPTH:
                     return False
                 self.open |= {} if used else {step: None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from fractions import Fraction
 from itertools import islice
 
 from msgspec.structs import replace
@@ -23,7 +24,19 @@ from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.polynomial_code import code_of
-from metafork.ir.program import Expr, IntConst, Parameter, Phase, Program, Var, binary, walk_expression, walk_statements
+from metafork.ir.program import (
+    Binary,
+    Expr,
+    IntConst,
+    Parameter,
+    Phase,
+    Program,
+    Var,
+    binary,
+    parts_of,
+    walk_expression,
+    walk_statements,
+)
 from metafork.ir.translation_unit import Promise
 
 MOST_TRIED = 12
@@ -97,7 +110,7 @@ class Assertions:
         sizes = [one for one in self._own if one.name in used and one.name not in blocks]
         multiples: list[list[Expr]] = [
             [binary("==", binary("%", _variable(one), IntConst(number)), IntConst(0)) for one in sizes]
-            for number in sorted(_numbers(accesses, self._facts))
+            for number in sorted(_numbers(accesses, self._facts, self._program))
         ]
         rows: list[list[Expr]] = [self._long_enough(accesses, sizes, widest) for widest in (False, True)]
         alone = dict.fromkeys((one,) for some in (*multiples, *rows) for one in some)
@@ -194,13 +207,15 @@ def _hold(conditions: Iterable[Expr], point: Mapping[str, int] | None) -> bool:
     return False
 
 
-def _numbers(accesses: Iterable[Reference], facts: Facts) -> set[int]:
-    """Return numbers that steps and quotients take: what a size may have to be a multiple of."""
+def _numbers(accesses: Iterable[Reference], facts: Facts, program: Program) -> set[int]:
+    """Return numbers that steps, quotients and remainders take: what a size may have to be a multiple of."""
     found = [loop.step for access in accesses for loop in access.loops]
     found += [quotient.operands[1] for quotient in facts.derived if quotient.kind in ("floor", "ceiling")]
     values = [abs(one.constant_value()) for one in found if one.is_constant]
     terms = [index.terms() for access in accesses for index in access.indices if index is not None]
     values += [abs(coefficient) for one in terms for mono, coefficient in one.items() if mono]
+    parts = [part for part in parts_of(program.body) if isinstance(part, Binary) and part.op == "%"]
+    values += [Fraction(part.right.value) for part in parts if isinstance(part.right, IntConst)]
     return {int(one) for one in values if one.denominator == 1 and 2 <= one <= MOST_NUMBER}
 
 

@@ -7,14 +7,23 @@ that is right for sensible values has one where it stays inside.  Accesses that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import launch_paths
 from metafork.analysis.facts import program_facts
-from metafork.analysis.races.playing import MOST_ITERATIONS, Effort, certain, lengths, played, values_at, within
+from metafork.analysis.races.playing import (
+    MOST_ITERATIONS,
+    Effort,
+    certain,
+    element_at,
+    iterations,
+    lengths,
+    values_at,
+    within,
+)
 from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
@@ -51,15 +60,13 @@ def overruns(program: Program) -> tuple[Overrun, ...]:
         for point in _points(program, facts):
             values = values_at(path, facts, quotients, point)
             extents = {} if values is None else lengths(path.program, facts, values)
-            for access in accesses if values is not None else ():
-                place = access.element.span
-                if place in inside:
-                    continue
-                found = _outside(access, values or {}, point, extents.get(access.array), effort)
-                if isinstance(found, Overrun):
-                    outside.setdefault(place, []).append(found)
-                elif found:
-                    inside.add(place)
+            for those in _together(accesses) if values is not None else ():
+                open_ = [one for one in those if one.element.span not in inside]
+                for access, found in _outside(open_, values or {}, point, extents, effort) if open_ else ():
+                    if isinstance(found, Overrun):
+                        outside.setdefault(access.element.span, []).append(found)
+                    elif found:
+                        inside.add(access.element.span)
     if effort.left < 0:
         return ()  # not all points were tried
     result: dict[str, Overrun] = {}
@@ -88,24 +95,42 @@ def _points(program: Program, facts: Facts) -> Iterator[dict[str, int]]:
                 yield point
 
 
+def _together(accesses: Iterable[Reference]) -> Iterable[list[Reference]]:
+    """Return accesses by the iterations in which they are made."""
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[Reference]] = {}
+    for access in accesses:
+        found.setdefault((tuple(map(id, access.loops)), tuple(map(id, access.guards))), []).append(access)
+    return found.values()
+
+
 def _outside(
-    access: Reference,
+    accesses: Sequence[Reference],
     values: Mapping[str, int],
     point: Mapping[str, int],
-    extents: tuple[int, ...] | None,
+    extents: Mapping[str, tuple[int, ...]],
     effort: Effort,
-) -> Overrun | bool:
-    """Return an iteration outside of the array; else whether some run and all are known to be inside."""
-    ran, most = False, min(MOST_ITERATIONS, effort.left)
-    own = Effort(most)
-    try:
-        for iteration, element in played(access, values, own):
-            ran = True
+) -> Iterator[tuple[Reference, Overrun | bool]]:
+    """Yield, of each access, an iteration outside of its array; else whether some run and all are known to be inside.
+
+    All are made in the same iterations.
+    """
+    most = min(MOST_ITERATIONS, effort.left)
+    own, ran, open_ = Effort(most), False, [*accesses]
+    for iteration in iterations(accesses[0], values, own):
+        ran = True
+        effort.left -= len(open_) - 1
+        for access in [*open_]:
+            element = element_at(access, iteration)
             if not all(ScalarType.INT.least <= index <= ScalarType.INT.greatest for index in element):
-                return False  # C computes another one, or none
-            if extents is not None and not within(extents, element):
+                open_.remove(access)
+                yield access, False  # C computes another one, or none
+            elif not within(extents.get(access.array), element):
+                open_.remove(access)
                 shown = {loop.var: int(loop.value.evaluate(iteration)) for loop in access.loops}
-                return Overrun(access, shown, point, element, extents)
-        return ran and own.left >= 0
-    finally:
-        effort.left -= most - own.left
+                yield access, Overrun(access, shown, point, element, extents[access.array])
+        if not open_ or effort.left < 0:
+            break
+    known = ran and own.left >= 0 and effort.left >= 0
+    effort.left -= most - own.left
+    for access in open_:
+        yield access, known

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from math import prod
+from typing import Protocol
 
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.cfg.source_cfg import UniformPath
@@ -101,6 +102,13 @@ def lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[st
     return found
 
 
+class _Condition(Protocol):
+    @property
+    def symbols(self) -> Set[str]: ...
+
+    def holds(self, values: Mapping[str, int], /) -> bool: ...
+
+
 class Effort:
     """How many values of loops may still be played through."""
 
@@ -108,8 +116,16 @@ class Effort:
         self.left = most
 
 
-def iterations(loops: Sequence[LoopRange], values: dict[str, int], effort: Effort) -> Iterator[dict[str, int]]:
-    """Yield the values of all symbols for the iterations of a nest, as many as the effort allows."""
+def _iterations(
+    loops: Sequence[LoopRange], asked: Sequence[Sequence[_Condition]], values: dict[str, int], effort: Effort
+) -> Iterator[dict[str, int]]:
+    """Yield the values of all symbols for the iterations of a nest, as many as the effort allows.
+
+    The conditions ``asked`` in front of each loop, and the last behind all, hold there.
+    """
+    now, *later = asked
+    if not all(one.holds(values) for one in now):
+        return
     if not loops:
         yield values
         return
@@ -120,18 +136,31 @@ def iterations(loops: Sequence[LoopRange], values: dict[str, int], effort: Effor
         if effort.left < 0:
             return
         values[first.var] = value
-        yield from iterations(rest, values, effort)
+        yield from _iterations(rest, later, values, effort)
     values.pop(first.var, None)
+
+
+def iterations(access: Reference, point: Mapping[str, int], effort: Effort) -> Iterator[dict[str, int]]:
+    """Yield the iterations of an access at a point."""
+    open_: list[_Condition] = [*access.guards, *(one for loop in access.loops for one in loop.inside)]
+    asked: list[list[_Condition]] = []
+    for depth in range(len(access.loops) + 1):  # each as soon as it is known
+        unknown = {loop.var for loop in access.loops[depth:]}
+        asked.append([one for one in open_ if not one.symbols & unknown])
+        open_ = [one for one in open_ if one.symbols & unknown]
+    return _iterations(access.loops, asked, dict(point), effort)
+
+
+def element_at(access: Reference, iteration: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the element that an access touches in an iteration."""
+    return tuple(int(index.at(iteration)) for index in access.indices if index is not None)
 
 
 def played(
     access: Reference, point: Mapping[str, int], effort: Effort
 ) -> Iterator[tuple[dict[str, int], tuple[int, ...]]]:
     """Yield the iterations of an access at a point, each with the element that it touches."""
-    inside = [constraint for loop in access.loops for constraint in loop.inside]
-    for values in iterations(access.loops, dict(point), effort):
-        if all(guard.holds(values) for guard in access.guards) and all(one.holds(values) for one in inside):
-            yield values, tuple(int(index.evaluate(values)) for index in access.indices if index is not None)
+    return ((iteration, element_at(access, iteration)) for iteration in iterations(access, point, effort))
 
 
 def within(extents: Sequence[int] | None, element: Sequence[int]) -> bool:

@@ -242,6 +242,9 @@ class _Unknown(Struct, frozen=True):
             self.met[expr] = Polynomial.symbol(above) - Polynomial.symbol(below)
         return self.met[expr]
 
+    def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
+        return ()
+
 
 def _candidates(scope: Scope, expr: Expr) -> Iterator[Polynomial]:
     """Yield the polynomials that the expression chooses from."""

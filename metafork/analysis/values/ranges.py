@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
-from metafork.algebra.positivity import Positivity
+from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.ranges import Counter, bounds
 from metafork.algebra.symbols import DerivedSymbol
 
@@ -92,6 +92,19 @@ class ValueRanges:
                 worst = bound - slack if largest else bound + slack
             found.append(at_most(worst, bound) if largest else at_most(bound, worst))
         return tuple(found)
+
+    def never_negative(self, value: Polynomial, known: Iterable[Constraint]) -> bool:
+        """Say whether a value is shown not to be below 0 by what is known of it besides, and by a guard."""
+        guards = rooms(self._guards)
+        for rest in [value, *(value - room for room in rooms(known))]:
+            if self.needed(rest, 0, None) == ():
+                return True
+            for guard in guards:
+                shared = [mono for mono, factor in guard.coefficients.items() if mono and factor > 0]
+                times = {Fraction(rest.coefficients.get(mono, 0)) / guard.coefficients[mono] for mono in shared}
+                if any(one > 0 and self.needed(rest - guard * one, 0, None) == () for one in times):
+                    return True
+        return False
 
     def lasts(self, condition: Constraint) -> bool:
         """Say whether a condition is about symbols that are known elsewhere too."""

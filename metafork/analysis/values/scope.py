@@ -74,6 +74,10 @@ class ValuesBeyond(Protocol):
         """Return the value of an expression whose operands are known, ``None`` where it cannot."""
         ...
 
+    def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
+        """Return what is known of such symbols in a value."""
+        ...
+
 
 class Scope:
     """Evaluates C integer expressions symbolically.
@@ -234,7 +238,12 @@ class Scope:
 
     def bounded(self, value: Polynomial, low: int | None = 0, high: int | None = None) -> bool:
         """Say whether ``low <= value <= high`` is shown wherever this scope is; a bound may be ``None``."""
-        return self.ranges.needed(value, low, high) == ()
+        if self.ranges.needed(value, low, high) == ():
+            return True
+        known = () if self.beyond is None else self.beyond.constraints(value)
+        slacks = [] if low is None else [value - low]
+        slacks += [] if high is None else [high - value]
+        return bool(known) and all(self.ranges.never_negative(slack, known) for slack in slacks)
 
     def within(self, value: Polynomial, type_: ScalarType, *, low: bool = False, high: bool = False) -> bool:
         """Say whether a value stays within a type, as far as that is in question."""

@@ -32,6 +32,16 @@ NAMED = {
         ),
         "d % 2 == 0",
     ),
+    "a checkerboard whose border wraps": (
+        plane(
+            "int n, int c, float x[n * n]",
+            ROWS,
+            "meta_for (int j = 0; j < n; j++)",
+            "if ((i + j) % 2 == c) { int up = i == 0 ? n - 1 : i - 1, left = j == 0 ? n - 1 : j - 1; "
+            "x[i * n + j] = x[up * n + j] + x[i * n + left]; }",
+        ).replace("meta_block(B)", "meta_block(8, 32)"),
+        "n % 2 == 0",
+    ),
     "a pitch": (
         plane("int n, int m, int pitch, int B, float y[n * pitch]", ROWS, "meta_for (int j = 0; j < m; j++)",
               "y[i * pitch + j] = 1;"),

@@ -99,6 +99,15 @@ def butterflies(inner, groups="int g = 0; g < n; g += 2 * h", those="int k = g; 
 
 
 BELOW_AND_RIGHT = "x[i * m + j] = x[(i + 1) % n * m + j] + x[i * m + (j + 1) % m];"
+BY_CHOICES = (
+    "int up = i == 0 ? n - 1 : i - 1, down = i == n - 1 ? 0 : i + 1; "
+    "int left = j == 0 ? m - 1 : j - 1, right = j == m - 1 ? 0 : j + 1; "
+    "x[i * m + j] = x[up * m + j] + x[down * m + j] + x[i * m + left] + x[i * m + right];"
+)
+BY_CONDITIONS = (
+    "int left = j - 1, right = j + 1; if (left < 0) left = m - 1; if (right == m) right = 0; "
+    "x[i * m + j] = x[i * m + left] + x[i * m + right];"
+)
 TWO = "float a = x[k], b = x[k + h]; x[k] = a + b; x[k + h] = a - b;"
 
 
@@ -277,6 +286,8 @@ FREE = {
     "columns of a colour, all neighbours": columns_of_colour(MODULAR),
     "columns of the other colour": columns_of_colour(BELOW_AND_RIGHT, column="2 * h + 1 - i % 2"),
     "columns of a colour, by bits": columns_of_colour(BELOW_AND_RIGHT, column="2 * h + ((i ^ c) & 1)"),
+    "columns of a colour, wrapped by choices": columns_of_colour(BY_CHOICES),
+    "columns of a colour, wrapped by conditions": columns_of_colour(BY_CONDITIONS),
     "pairs of columns": pairs_of_columns("x[i * (2 * w) + j] = x[i * (2 * w) + (j + 1) % (2 * w)];"),
     "pairs of columns, all neighbours": pairs_of_columns(
         "x[i * (2 * w) + j] = x[(i + n - 1) % n * (2 * w) + j] + x[(i + 1) % n * (2 * w) + j] "
@@ -392,6 +403,14 @@ RACING = {
         "x[i * m + j] = x[i * m + (j + 1) % m];", "n % 2 == 0", half="(m + 1) / 2"
     ),
     "columns of one colour": columns_of_colour("x[i * m + j] = x[(i + 1) % n * m + (j + 1) % m];"),
+    "columns of a colour, wrapped to the other end": columns_of_colour(
+        BY_CHOICES.replace("? m - 1 : j - 1", "? m - 2 : j - 1")
+    ),
+    "columns of a colour, wrapped too early": columns_of_colour(
+        BY_CONDITIONS.replace("(left < 0) left = m - 1", "(left < 1) left = m - 1").replace(
+            "right == m)", "right == m - 1)"
+        )
+    ),
     "pairs of columns, another period": pairs_of_columns("x[i * 2 * w + j] = x[i * 2 * w + (j + 1) % (2 * w - 1)];"),
     "pairs of columns, uneven rows": pairs_of_columns("x[i * 2 * w + j] = x[(i + 1) % n * 2 * w + j];", "n >= 2"),
     "flat checkerboard, uneven": (periodic("(i + j) % 2 == c", MODULAR)).replace("m % 2 == 0", "m >= 2"),
