@@ -15,10 +15,12 @@ __device__ Six six(const float *from) {
     return {{p.x, p.y, q.x, q.y, r.x, r.y}};
 }
 
-// One image, or channels with weights and heights of their own.
+// One image, or channels with weights of their own.
+template <bool CHANNELS>
 __global__ void image3x3(int h, int w, const float *__restrict__ image, const float *__restrict__ weight, float *__restrict__ out) {
     const int x = (blockIdx.x * 32 + threadIdx.x) * 4, y = (blockIdx.y * 4 + threadIdx.y) * 8, pitch = w + 2;
-    image += (blockIdx.z * (h + 2) + y) * pitch + x, out += (blockIdx.z * h + y) * w + x, weight += blockIdx.z * 9;
+    if (CHANNELS) image += blockIdx.z * (h + 2) * pitch, out += blockIdx.z * h * w, weight += blockIdx.z * 9;
+    image += y * pitch + x, out += y * w + x;
     float by[9];
 #pragma unroll
     for (int k = 0; k < 9; k++) by[k] = weight[k];
@@ -96,10 +98,10 @@ __global__ void bilateral(int w, float falloff, const float *__restrict__ space,
 }  // namespace
 
 extern "C" void expert_conv3x3(int h, int w, const float *image, const float *weight, float *out) {
-    image3x3<<<dim3(w / 128, h / 32), dim3(32, 4)>>>(h, w, image, weight, out);
+    image3x3<false><<<dim3(w / 128, h / 32), dim3(32, 4)>>>(h, w, image, weight, out);
 }
 extern "C" void expert_depthwise(int C, int h, int w, const float *in, const float *weight, float *out) {
-    image3x3<<<dim3(w / 128, h / 32, C), dim3(32, 4)>>>(h, w, in, weight, out);
+    image3x3<true><<<dim3(w / 128, h / 32, C), dim3(32, 4)>>>(h, w, in, weight, out);
 }
 extern "C" void expert_bilateral(int h, int w, float falloff, const float *space, const float *in, float *out) {
     bilateral<<<dim3(w / 128, h / 8), dim3(32, 4)>>>(w, falloff, space, in, out);
