@@ -358,7 +358,7 @@ class ProgramBuilder:
 
     def _assemble(self, name: str, function: str, nest: Nest, clause: tuple[str, ...] | None) -> ir.Program:
         visible = self._site.visible
-        arrays = sorted((visible[one] for one in nest.arrays), key=lambda variable: (variable.span, variable.name))
+        arrays = sorted((visible[one] for one in nest.arrays), key=_place)
         built = [array for variable in arrays if (array := self._array(variable)) is not None]
         sizing = {part.name for array in built for extent in array.extents for part in variables_of(extent)}
         control = control_names(nest.grid, nest.body) & nest.scalars
@@ -368,9 +368,7 @@ class ProgramBuilder:
         assumptions = self._assumptions(roots, definitions)
         order = self._parameter_order(roots)
         given = roots | definitions.keys()
-        values = sorted(
-            (visible[one] for one in nest.scalars - given), key=lambda variable: (variable.span, variable.name)
-        )
+        values = sorted((visible[one] for one in nest.scalars - given), key=_place)
         parameters = tuple(
             ir.Parameter(
                 variable.name,
@@ -466,8 +464,11 @@ class ProgramBuilder:
     def _parameter_order(self, roots: set[str]) -> list[Variable]:
         serial = self._serial_variables()
         variables = [self._site.visible[name] for name in roots]
-        first = sorted(
-            (one for one in variables if one.name not in serial), key=lambda variable: (variable.span, variable.name)
-        )
+        first = sorted((one for one in variables if one.name not in serial), key=_place)
         last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
         return [*first, *last]
+
+
+def _place(variable: Variable) -> tuple[Span, str]:
+    """Return where a variable is declared, and its name: members of one structure have one place."""
+    return variable.span, variable.name

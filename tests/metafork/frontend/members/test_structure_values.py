@@ -263,3 +263,15 @@ def test_pointers_that_are_assigned_to_stay_parameters_but_beside_another_struct
     for changed in (text.replace("OTHER", ", two *other"), text.replace("OTHER", "").replace("s->b = p", "s->n = 3")):
         with pytest.raises(DiagnosticsError):
             parse(Source("input.mf", changed))
+
+
+def test_members_have_one_order():
+    """The members of a structure stand at one place: by name they are in the same order each time."""
+    names = ["e", "b", "f", "a", "d", "c"]
+    sizes = " + ".join(f"g.{name}" for name in names)
+    text = f"struct sizes {{ int {', '.join(names)}; }};\nvoid zero(struct sizes g, int B, float *x)\n{{\n"
+    text += (
+        f"  int n = {sizes};\n  meta_schedule {{ {LOOPS.format('n')} if (i * B + t < n) x[i * B + t] = 0.0f; }}\n}}\n"
+    )
+    program = parse(Source("zero.mf", text)).schedules[0].program
+    assert [one.name for one in program.parameters] == [*(f"g_{name}" for name in sorted(names)), "B"]
