@@ -24,6 +24,7 @@ class Program:
     kinds: dict
     ulp: int = 4
     other_order = False
+    options = ()
 
     @property
     def source(self):
