@@ -66,7 +66,8 @@ class Llvm(Cuda, frozen=True):
 def measure(bench, case):
     """Return the figures of one program, of nvcc's text and of LLVM's."""
     source = ROOT / case.source
-    reference, result, shape = serial(source), optimize(source), case.shapes[0]
+    reference, shape = serial(source), case.shapes[0]
+    result = optimize(source, reassociate=bool(case.options))
     found = {"name": case.name, "shape": shape}
     for name, target in (("nvcc", Cuda()), ("llvm", Llvm())):
         folder = WORK / f"{source.stem}.{name}.out"
