@@ -23,12 +23,10 @@ REASONS = {
     "3D heat, double, T": _CUBE,
     "seven points": (
         "eight rows of two columns, one plane: rows of 258 elements are even, no multiple of 4; a fifth block of "
-        "columns has two of them to compute"
+        "columns has one to compute"
     ),
     "seven points, 3D blocks": "as seven points",
-    "bilateral filter": "2 x 4 results per thread load rows of six from the first-level cache for each of their rows",
     "depthwise convolution": "4 x 4 results per thread; the expert's has eight rows, of which each is loaded once",
-    "lower triangle of a * a^T": "blocks across the diagonal compute what they do not store",
     "layer norm of rows": _TREE,
     "layer norm, meta_reduction": _ORDER,
     "rows by a vector, meta_reduction": _ORDER,
@@ -43,8 +41,5 @@ REASONS = {
     "Floyd-Warshall": (
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
-    ),
-    "LU": (
-        "the column k is divided in a kernel of its own, and rows begin anywhere: masks, and results that are left out"
     ),
 }

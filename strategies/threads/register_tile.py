@@ -89,67 +89,6 @@ MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
 
-NAMES = (
-    *("taller", "columns", "pairs", "planes", "fewer columns", "fewer planes", "rows"),
-    *("few columns", "few rows", "other columns"),
-)
-
-
-class RegisterTile(Strategy, frozen=True):
-    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
-
-    ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
-    """
-
-    name: str = "register_tile"
-    improves: frozenset[str] = frozenset()
-    proposes: ClassVar[bool] = True
-    results: int = 32
-    shapes: tuple[str, ...] = NAMES
-    grows: bool = True
-
-    def __post_init__(self) -> None:
-        if not 8 <= self.results <= 64:
-            raise ValueError(f"results is from 8 to 64, not {self.results}")
-
-    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
-        """Return the version with fewer threads that do more, or why there is none."""
-        program = version.program
-        if version.ir_strategies:
-            return PTX
-        if several_results(program) or program.striding is not None:
-            return SEVERAL
-        try:
-            memory = block_memory(program, analyses)
-        except UnknownSizeError as reason:
-            return NotApplied(str(reason))
-        if any(path.structures or path.block_arrays for path in memory.paths):
-            return NotApplied("threads share what the block keeps")
-        if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
-            return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
-        reasons: list[str] = []
-        for number, kind in enumerate(self.shapes, 1):
-            shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
-            if isinstance(shape, _Shape):
-                what = f"{' x '.join(map(str, shape.counts))} results per thread"
-                effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
-                grown = _grown(shape.program, analyses) if self.grows else shape.program
-                left = _left(self.shapes[number:], kind, shape, grows=grown is not shape.program)
-                smaller = replace(self, shapes=left) if left else self._of_fewer(program)
-                whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
-                needs = (*shape.needs, *whole, *full_tiles(grown))
-                tiled = replace(version, program=grown)
-                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
-            reasons.append(shape)
-        if self.shapes != NAMES and (fewer := self._of_fewer(program)) is not None:
-            return fewer.apply(version, analyses)
-        return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
-
-    def _of_fewer(self, program: Program) -> RegisterTile | None:
-        """Return what is tried behind the last shape of blocks that keep their threads: with fewer, all shapes."""
-        return replace(self, shapes=NAMES, grows=False) if self.grows and program.blocked else None
-
-
 def _left(shapes: Sequence[str], kind: str, shape: _Shape, *, grows: bool) -> tuple[str, ...]:
     """Return which shapes are worth a try behind one of a kind."""
     needless = FOR_SMALL_BLOCKS if grows else {"pairs"}  # small blocks have pairs as fewer columns, as a rule
@@ -386,6 +325,61 @@ def _from_multiples(program: Program, analyses: Analyses) -> Program | None:
 def _in_registers(memory: BlockMemory) -> list[set[str]]:
     """Return the arrays of which a thread keeps elements across a block-level loop, by path."""
     return [{window.array.name for window in path.private} for path in memory.paths]
+
+
+class RegisterTile(Strategy, frozen=True):
+    """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
+
+    ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
+    """
+
+    name: str = "register_tile"
+    improves: frozenset[str] = frozenset()
+    proposes: ClassVar[bool] = True
+    results: int = 32
+    shapes: tuple[str, ...] = tuple(SHAPES)
+    grows: bool = True
+
+    def __post_init__(self) -> None:
+        if not 8 <= self.results <= 64:
+            raise ValueError(f"results is from 8 to 64, not {self.results}")
+
+    def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
+        """Return the version with fewer threads that do more, or why there is none."""
+        program = version.program
+        if version.ir_strategies:
+            return PTX
+        if several_results(program) or program.striding is not None:
+            return SEVERAL
+        try:
+            memory = block_memory(program, analyses)
+        except UnknownSizeError as reason:
+            return NotApplied(str(reason))
+        if any(path.structures or path.block_arrays for path in memory.paths):
+            return NotApplied("threads share what the block keeps")
+        if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
+            return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
+        reasons: list[str] = []
+        for number, kind in enumerate(self.shapes, 1):
+            shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
+            if isinstance(shape, _Shape):
+                what = f"{' x '.join(map(str, shape.counts))} results per thread"
+                effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
+                grown = _grown(shape.program, analyses) if self.grows else shape.program
+                left = _left(self.shapes[number:], kind, shape, grows=grown is not shape.program)
+                smaller = replace(self, shapes=left) if left else self._of_fewer(program)
+                whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
+                needs = (*shape.needs, *whole, *full_tiles(grown))
+                tiled = replace(version, program=grown)
+                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
+            reasons.append(shape)
+        if self.shapes != tuple(SHAPES) and (fewer := self._of_fewer(program)) is not None:
+            return fewer.apply(version, analyses)
+        return NotApplied("; ".join(dict.fromkeys(filter(None, reasons))))
+
+    def _of_fewer(self, program: Program) -> RegisterTile | None:
+        """Return what is tried behind the last shape of blocks that keep their threads: with fewer, all shapes."""
+        return replace(self, shapes=tuple(SHAPES), grows=False) if self.grows and program.blocked else None
 
 
 STRATEGY = RegisterTile()
