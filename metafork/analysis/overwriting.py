@@ -96,6 +96,7 @@ def _stand_in_both_branches(one: Reference, other: Reference) -> bool:
     return (
         guard.condition is opposite.condition
         and guard.truth is not opposite.truth
+        and not (guard.lasts or opposite.lasts)  # one of them ends the loop
         and one.indices == other.indices
         and None not in one.indices
         and one.loops == other.loops

@@ -53,6 +53,10 @@ EXACT = {
     "{ meta_for (int b = 0; b < n / 2; b++) meta_for (int t = 0; t < 2; t++) x[b * 2 + t] = 1; }": range(12),
 }
 SURE = {
+    EACH.replace("BODY", "for (int j = 0; j < m; j++) { if (y[j] > 0) { x[j] = 1; break; } x[j] = 2; }"): [],
+    EACH.replace(
+        "BODY", "for (int j = 0; j < m; j++) { if (y[j] > 0) break; if (y[j] < -1) x[j] = 1; else x[j] = 2; }"
+    ): [],
     EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; else if (y[i] < -1) x[i] = 2;"): [],
     EACH.replace("BODY", "if (y[i] > 0) x[i] = 1; if (y[i] <= 0) x[i] = 2;"): [],
     EACH.replace("BODY", "if (y[i] > 0) x[i] = 1;"): [],
