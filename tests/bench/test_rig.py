@@ -102,6 +102,15 @@ def test_lanes_diverge_and_meet(device, kernels):
     assert (b == sum(steps(int(v)) for v in a)).all()
 
 
+def test_whole_warps_do_not_leave_for_the_code_of_divergent_ones(device, kernels):
+    """nvcc has shuffles behind a condition twice, and goes to the second text where lanes of the warp are elsewhere."""
+    a, b = np.arange(64, dtype=np.int32), np.zeros(32, np.int32)
+    (launch,) = device.call(kernels, "run_first_warp", a, b, on_device=True)
+    assert b[0] == sum(range(32))
+    assert launch.counts["mix"]["shuffle"] == 5
+    assert launch.counts["mix"]["control"] < 2 * 5
+
+
 def test_faults_are_reported(device, kernels):
     with pytest.raises(RuntimeError, match="outside of all memory"):
         device.call(kernels, "run_outside", 100000, np.zeros(4, np.float32), on_device=True)
