@@ -56,6 +56,7 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
     own = access.own
     # What is in a loop runs if the loop does.
     slacks += [loop.trips - 1 for loop in access.loops if loop.trips is not None and loop.trips.symbols & own]
+    slacks = _least(slacks)
     division = _Division(prover, always)
     more: list[Polynomial] = []
     ends: dict[str, list[Polynomial]] = {}
@@ -93,6 +94,17 @@ def upper_bounds(access: Access, prover: Prover, always: Prover) -> Bounds:
     tight = [one for one in ways if not any(_never_less(one, other) for other in ways if other != one)]
     chosen = sorted(tight, key=lambda bound: (bound.degree, len(bound.coefficients), str(bound)))[:MOST_BOUNDS]
     return Bounds({bound: ways[bound] for bound in chosen}, tuple(division.made), ends)
+
+
+def _least(slacks: Sequence[Polynomial]) -> list[Polynomial]:
+    """Return slacks without those that are a number more than another one: ``i < n`` where there is ``i < n - 1``."""
+    found: dict[Polynomial, Polynomial] = {}
+    for slack in slacks:
+        constant = slack.coefficients.get((), 0)
+        rest = slack - constant
+        if rest not in found or constant < found[rest].coefficients.get((), 0):
+            found[rest] = slack
+    return list(found.values())
 
 
 def _common(slack: Polynomial, own: Collection[str]) -> tuple[Polynomial, int]:

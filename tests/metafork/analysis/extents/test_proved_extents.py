@@ -196,6 +196,10 @@ NOT_PROVED = {
         "for (int j = 0; j < m; j++) { int d = 2 * j + (i + k) % 2;"
         " if (d > 0 && d < 2 * m - 1) x[(i + 1) * (2 * m) + d] = 1; }",
     ): ("nothing behind `x[2 * m + 2 * m * n - 2]` is touched", "extents(x[2 * m + 2 * m * n - 1])"),
+    ("plane", "if ((i + j) % 2 == k) { int r = j == m - 1 ? 0 : j + 1; x[i * m + r] = 1; }"): (
+        "nothing behind `x[m * n - 1]` is touched",
+        "extents(x[m * n])",
+    ),
     ("elements", "int d; if (flag[i] > 0) d = i; else d = i + 1; x[d] = 1;"): ("nothing behind", "extents(x[n + 1])"),
 }
 
