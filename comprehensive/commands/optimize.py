@@ -180,7 +180,7 @@ def command(
         what = "the drawing is left out" if _NOT_DRAWN.format(result.unit.name) in problems else ""
         what = what if result.complete else "the tree is incomplete"
         incomplete = what and f"the time limit ended the run early; {what}"
-        text = result.to_json() if as_json else _summary(result, folder) + "\n"
+        text = result.to_json() if as_json else _summary(result, folder, machine) + "\n"
         return _Outcome(path, source, result.warnings, text, problems, unused, incomplete)
 
     outcomes: list[_Outcome] = []
@@ -354,7 +354,7 @@ def _named_in_vain(strategies: Sequence[str] | None, result: Result) -> list[str
     return [name for name in dict.fromkeys(every) if name not in result.strategies]
 
 
-def _summary(result: Result, folder: Path) -> str:
+def _summary(result: Result, folder: Path, machine: str | None) -> str:
     from metafork.comprehensive.tree.examples import for_gpus, gpus_for, point_to_show, question
     from metafork.comprehensive.tree.legend import legend
     from metafork.comprehensive.tree.outline import example_lines, outline, wrapped
@@ -372,7 +372,8 @@ def _summary(result: Result, folder: Path) -> str:
         lines.append(f"{schedule.name} ({source}:{schedule.line}): {what}")
         if tree.remarks:
             lines += wrapped(in_one_line(tree.remarks), "  ", "    ")
-        points.append(point_to_show(schedule, gpus))
+        named = {name: values for name, values in gpus.items() if name == machine}
+        points.append(point_to_show(schedule, named or gpus))
         if not leaves:
             lines.append("  no parameters, on no machine asked for, satisfy all that it assumes: the serial code runs")
             if any(subject == ESTIMATED for subject, _ in tree.notes):

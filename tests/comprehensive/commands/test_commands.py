@@ -68,6 +68,12 @@ def test_optimize_summarises_what_it_did(run):
     assert "here/report.html" in result.output
 
 
+def test_what_follows_names_the_machine_that_was_asked_for(run):
+    """And no other one with the same limits."""
+    output = run("optimize", EXAMPLE, *QUICK, "--machine", "sm_103", "-o", "here").output
+    assert "next: metafork select here --machine sm_103 N=" in output
+
+
 def test_optimize_emits_ptx(run):
     assert run("optimize", EXAMPLE, *QUICK, "--emit", "ptx", "--target", "sm_90").exit_code == 0
     assert ".target sm_90" in Path("jacobi1d.out/leaves/jacobi1d_k0_leaf2.ptx").read_text(encoding="utf-8")
