@@ -8,11 +8,10 @@ _CUBE = (
     "of its rows; the expert's has two columns"
 )
 
-_ORDER = (
-    "a thread adds up its terms one after the other, every B-th of a row: one element an access, where the expert's "
-    "takes four neighbours in an order of its own"
+_TREE = (
+    "threads of four places each, in vectors, and a tree of one warp; but rows of any length, their block and its tree "
+    "of any size: loops, tests and a quotient for a row's trips, where the expert's row of 512 lies in one warp's registers"
 )
-_TREE = "a step of a tree is a shuffle or a barrier for B threads a row; the expert's row is one warp's, in registers"
 
 REASONS = {
     "transposition": (
@@ -28,9 +27,9 @@ REASONS = {
     "seven points, 3D blocks": "as seven points",
     "depthwise convolution": "4 x 4 results per thread; the expert's has eight rows, of which each is loaded once",
     "layer norm of rows": _TREE,
-    "layer norm, meta_reduction": _ORDER,
-    "rows by a vector, meta_reduction": _ORDER,
-    "dot, meta_reduction": _ORDER,
+    "layer norm, meta_reduction": _TREE,
+    "rows by a vector, meta_reduction": _TREE,
+    "dot, meta_reduction": _TREE,
     "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "dot by blocks": _TREE,
     "matvec": (

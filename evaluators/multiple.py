@@ -16,7 +16,7 @@ from metafork.printing.expressions import expression
 
 
 class Multiple(Struct, frozen=True):
-    """``number`` over the next multiple of ``of`` from it on: 1 where it is one, else less.
+    """``number``, and ``of`` more, over the next multiple of ``of`` from there on: 1 where it is one, else less.
 
     A ratio; variants need it (``Need``), it takes no part in other ways.  ``number`` is an expression in parameters.
     """
@@ -40,4 +40,4 @@ class Multiple(Struct, frozen=True):
         groups = None if value is None else scope.quotient("ceiling", value, Polynomial.constant(self.of))
         if value is None or groups is None:
             return NotKnown(f"{expression(self.number)} is no polynomial in parameters")
-        return CounterValue(value, Polynomial.constant(self.of) * groups, tuple(scope.derived))
+        return CounterValue(value + self.of, (groups + 1) * self.of, tuple(scope.derived))  # never over 0

@@ -129,6 +129,27 @@ def _step(name: str, step: ir.Assign) -> tuple[ir.Expr, bool] | None:
             return amount, down
 
 
+def halved(loop: ir.For) -> ir.Var | None:
+    """Return the variable of a loop that halves it while it is positive."""
+    if not isinstance(loop.init, ir.Declare) or loop.init.type is not ScalarType.INT:
+        return None
+    half = ir.Var(loop.init.name, ScalarType.INT)
+    going = [ir.binary(op, half, ir.IntConst(limit)) for op, limit in ((">", 0), (">=", 1), ("!=", 0))]
+    match loop.step:
+        case ir.Assign(target=target, op="/", value=ir.IntConst(value=2)) if target == half:
+            pass
+        case ir.Assign(target=target, op=">>", value=ir.IntConst(value=1)) if target == half:
+            pass
+        case ir.Assign(target=target, op="", value=value) if target == half and value in (
+            ir.binary("/", half, ir.IntConst(2)),
+            ir.binary(">>", half, ir.IntConst(1)),
+        ):
+            pass
+        case _:
+            return None
+    return half if loop.condition in going else None
+
+
 def conjuncts(condition: ir.Expr) -> Iterator[ir.Expr]:
     """Yield the operands of a chain of ``&&``, a single condition as it is."""
     if isinstance(condition, ir.Binary) and condition.op == "&&":

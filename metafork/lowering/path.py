@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
+from metafork.analysis.counted_loops import halved
+from metafork.analysis.first_elements import first_alone
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.private_windows import digits_of
 from metafork.analysis.memory.speculation import left_out
@@ -25,6 +27,7 @@ from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
 from metafork.ir.mapping import ROW_BY_ROW
+from metafork.ir.marks import phases
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, may_be_negative
 from metafork.ir.rewriting import private_arrays, without_unread
@@ -72,6 +75,7 @@ class PathLowering(Rewriter):
     touched: Touched = NOTHING
     _phases: int = 0
     _at_block: bool = True
+    _halves: bool = False
     _varying: set[str] = field(default_factory=set)
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
@@ -260,22 +264,26 @@ class PathLowering(Rewriter):
         test = None if condition is None else self.expression(condition)
         tested = Touched() if condition is None else Touched.of_values(condition)
         start, self.touched = self.touched, tested
+        within, self._halves = self._halves, halved(loop) is not None
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
-        self._level = outside
+        self._level, self._halves = outside, within
         step = self._head(loop.step)
         body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
         self.touched |= start | tested
-        return [*result, *with_warp_steps(ir.For(init, test, step, tuple(body)), self._block(), self.taken)]
+        return [*result, *with_warp_steps(ir.For(init, test, step, tuple(body)), self._block(loop), self.taken)]
 
-    def _block(self) -> Block:
-        """Return the threads of the block, and its arrays."""
+    def _block(self, loop: ir.For) -> Block:
+        """Return the threads of the block, and its arrays, as a loop of it has to know them."""
         shape = (*self.site.shape, ONE, ONE)[:3]
         codes = (code_of(extent, self.site.symbols) for extent in shape)
         extents = tuple(code if code.type is INT else as_int(code) for code in codes)
         in_rows = {one for one in self.block_arrays if self.plan.program.mapping.layout(one) == ROW_BY_ROW}
         arrays = {self.block_arrays[one]: self.site.extents[one] for one in in_rows}
-        return Block(shape, extents, {} if self.site.striding else arrays)
+        places = phases(self.plan.program)[0].threads[-1].results
+        own = [one for one, _ in self.plan.block_arrays] if halved(loop) is not None else []
+        firsts = {self.block_arrays[one.name] for one in own if first_alone(self.plan.program, loop, one)}
+        return Block(shape, extents, {} if self.site.striding else arrays, places, extents[0], firsts)
 
     def _staged_for(self, loop: ir.For, init: ir.Declare, ahead: list[HeldWindow]) -> list[ir.Stmt]:
         """Lower a loop whose copies run a step ahead."""
@@ -393,7 +401,8 @@ class PathLowering(Rewriter):
         if columns is not None:
             arrays = {array.name for array in self.plan.program.arrays}
             rows = several[0] if several else None
-            body = in_columns(columns, rows, body, Around(own, arrays, self._integers(), self.taken))
+            around = Around(own, arrays, self.site.begins, self._integers(), self.taken)
+            body = in_columns(columns, rows, body, around, apart=self._halves)
         else:
             row = next((code.row for code in self.private), None)
             for one in reversed(several):

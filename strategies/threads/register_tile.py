@@ -70,6 +70,7 @@ from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
+from metafork.strategies.threads.trees import adds_up_rows
 from metafork.transform.directive import Refused
 from metafork.transform.grow import Grow
 from metafork.transform.schedule import applied
@@ -190,7 +191,8 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
         return KEEPS
     if not is_coarsenable(program, len(program.grid) - 1, 2):
         return "innermost thread loops do not all count int"
-    if not saved_loads(program, memory, len(phases(program)[0].threads) - 1) and not _streams(tiled):
+    shares = saved_loads(program, memory, len(phases(program)[0].threads) - 1)
+    if not shares and not _streams(tiled) and not adds_up_rows(program):
         return "neighbouring iterations of the innermost thread loop share no loads"
     loop = _sharing(tiled, place)
     if loop is None and (place or part > 2):
@@ -198,7 +200,8 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
-        for columns in (one for one in COLUMNS[pairs:] if one <= iterations(program, -1)):
+        most = MANY if adds_up_rows(program) else iterations(program, -1)  # one thread has the sum of a tree
+        for columns in (one for one in COLUMNS[pairs:] if one <= most):
             rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
             less = part > 1 and columns == COLUMNS[0]
             if less and (loop is None or _narrower(block_memory(begins, analyses), loop, rows, columns)):
@@ -306,6 +309,7 @@ SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "other columns": partial(_columns, place=1),
 }
 """From the largest on; each gives its shape, or why there is none."""
+OF_TREES = {"columns", "pairs"}
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
@@ -355,18 +359,20 @@ class RegisterTile(Strategy, frozen=True):
             memory = block_memory(program, analyses)
         except UnknownSizeError as reason:
             return NotApplied(str(reason))
-        if any(path.structures or path.block_arrays for path in memory.paths):
+        own = any(path.block_arrays for path in memory.paths)
+        if any(path.structures for path in memory.paths) or (own and not adds_up_rows(program)):
             return NotApplied("threads share what the block keeps")
         if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
             return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
         reasons: list[str] = []
-        for number, kind in enumerate(self.shapes, 1):
+        shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
+        for number, kind in enumerate(shapes, 1):
             shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
             if isinstance(shape, _Shape):
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
                 grown = _grown(shape.program, analyses) if self.grows else shape.program
-                left = _left(self.shapes[number:], kind, shape, grows=grown is not shape.program)
+                left = shapes[number:] if own else _left(shapes[number:], kind, shape, grows=grown is not shape.program)
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
                 whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))

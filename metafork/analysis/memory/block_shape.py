@@ -45,8 +45,9 @@ def block_shape(program: Program, scope: Scope, prover: Prover) -> tuple[Polynom
             extent = scope.polynomial(nest[axis].extent)
             if extent is None:
                 raise UnknownShapeError(f"the extent of {nest[axis].var} is no polynomial in parameters")
-            extents.append(in_groups(extent, nest[axis].results, scope, nest[axis].var))
-        shape.append(largest(prover, scope, extents))
+            extents.append(extent)
+        loop = nests[0][axis]
+        shape.append(in_groups(largest(prover, scope, extents), loop.results, scope, loop.var))
     return tuple(shape)
 
 

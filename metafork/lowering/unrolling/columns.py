@@ -54,6 +54,7 @@ from metafork.lowering.unrolling.jam import copied, side_by_side
 from metafork.lowering.unrolling.masks import ColumnMask, masked, stored_in_any_case
 from metafork.lowering.unrolling.shared_loads import exact_polynomial, with_shared_loads
 from metafork.lowering.unrolling.vectors import THREAD, divides, is_alike, with_vectors
+from metafork.lowering.unrolling.walks import Walks
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]
@@ -75,25 +76,29 @@ class Several(Struct, frozen=True):
 class Around(Struct, frozen=True):
     """What columns have to know of the kernel around them.
 
-    ``own`` are arrays of a thread, ``arrays`` those in global memory, ``scalars`` the ``int`` arguments of the kernel.
-    ``taken`` grows by new names.
+    ``own`` are arrays of a thread, ``arrays`` those in global memory, ``shared`` the bytes at which those in shared
+    memory begin, ``scalars`` the ``int`` arguments of the kernel.  ``taken`` grows by new names.
     """
 
     own: Set[str]
     arrays: Set[str]
+    shared: Mapping[str, Polynomial]
     scalars: Sequence[str]
     taken: set[str]
 
 
-def in_columns(columns: Several, rows: Several | None, body: Body, around: Around) -> Body:
-    """Return what a thread of a phase does that has a column, and a row where there are some."""
+def in_columns(columns: Several, rows: Several | None, body: Body, around: Around, *, apart: bool) -> Body:
+    """Return what a thread of a phase does that has a column, and a row where there are some.
+
+    ``apart``: its columns run one by one in any case.
+    """
     taken = around.taken
     loops = {one.loop.var for one in (columns, rows) if one is not None}
     once, rest = computed_once(body, loops)
     alone = rest if rows is None else coarsened(rows.loop, rows.thread, rows.count, rest, around.own, taken)
     x, extent, thread = columns.loop.var, columns.loop.extent, ir.Cast(INT, columns.thread)
     groups = ir.binary("/", ir.binary("+", extent, ir.IntConst(columns.count - 1)), ir.IntConst(columns.count))
-    together = _together(columns, rows, once, rest, around)
+    together = None if apart else _together(columns, rows, once, rest, around)
     if together is None:
         return (*once, _columns(x, thread, extent, groups, alone))
     first, past, step = (ir.Var(fresh(name, taken), INT) for name in (f"from_{x}", f"past_{x}", f"step_{x}"))
@@ -211,21 +216,28 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     straight = stored_in_any_case(loads_first(parts.body, written_in(parts.body), taken, in_loops=True))
     shared: list[ir.Stmt] = []
     copies: list[Body] = []
+    asked: dict[str, int] = {}
+    hidden = {stmt.name for stmt in ir.walk_statements(straight) if isinstance(stmt, ir.Declare)}
+    free = [name for name in nest.around.scalars if name not in hidden]
     places, running = _rows(nest, row, shared)
     if row is not None and nest.rows is not None:
         tests += row.one_runs(nest, nest.rows.loop.var)
     for place in places:
         same, other = computed_once(copied(straight, place, taken), {x})
         shared += same
-        copies += [copied(other, {x: one}, taken) for one in nest.places[x]]
+        for number, one in enumerate(nest.places[x]):
+            walks = Walks(x, nest.firsts[x], number, columns.count, nest.known, free)
+            copies.append(copied(walks.of_column(other), {x: one}, taken))
+            asked |= dict.fromkeys(walks.multiples, columns.count)
     code = four_at_a_time((*shared, *side_by_side(copies)), nest.known, nest.around.arrays, taken)
     code = with_shared_loads(code, taken)
-    begins = dict.fromkeys(nest.around.arrays, Polynomial())
+    begins = {**dict.fromkeys(nest.around.arrays, Polynomial()), **nest.around.shared}
     vectors = with_vectors(code, nest.known, nest.around.scalars, begins, columns.count, taken)
     if not vectors.pays:
         return None
+    divided = {name: max(asked.get(name, 1), vectors.divided.get(name, 1)) for name in {**vectors.divided, **asked}}
     if column is None and row is None:
-        return _Side(vectors.body, tuple(tests), vectors.divided)
+        return _Side(vectors.body, tuple(tests), divided)
     mask = None
     if column is not None:
         (each,) = of_all(column.test, parts.scalars, x, nest.places[x])
@@ -234,10 +246,10 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     chosen = masked(vectors.body, columns.count, mask, running)
     if chosen is not None:
         some = [] if column is None else column.one_runs(nest, x)
-        return _Side(chosen, (*tests, *some), vectors.divided)
+        return _Side(chosen, (*tests, *some), divided)
     if mask is None or row is not None:
         return None
-    return _Side(vectors.body, (*tests, mask.every), vectors.divided)
+    return _Side(vectors.body, (*tests, mask.every), divided)
 
 
 def _rows(nest: _Nest, row: _Mask | None, before: list[ir.Stmt]) -> tuple[list[dict[str, ir.Expr]], list[ir.Expr]]:

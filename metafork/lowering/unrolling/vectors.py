@@ -142,8 +142,8 @@ class _Vectors(Struct):
             case ir.For(init=ir.Declare(name=name) as init, body=inner):
                 start = self._value(init, scalars)
                 counter = self._symbol(name if is_alike(init.value, scalars, self.changing) else f"{THREAD} {name}")
-                step = _step(stmt)
-                if start is not None and step > 1:
+                step = self._step(stmt, scalars)
+                if start is not None and step is not None:
                     counter = start + counter * step
                 return replace(stmt, body=self.body(inner, {**scalars, name: counter}, trips * _trips(stmt)))
             case _:
@@ -328,6 +328,14 @@ class _Vectors(Struct):
         """Return the value of a scalar where it is declared."""
         return None if stmt.value is None or stmt.type not in SIGNED else self._polynomial(stmt.value, scalars)
 
+    def _step(self, loop: ir.For, scalars: Mapping[str, Polynomial]) -> Polynomial | None:
+        """Return by how much the counter of a loop grows, where that is more than 1 and the same in neighbours."""
+        step = loop.step
+        if step is None or step.op != "+" or step.value == ir.IntConst(1):
+            return None
+        value = self._polynomial(step.value, scalars)
+        return None if value is None or varies(value) else value
+
     def _symbol(self, name: str) -> Polynomial:
         """Return a symbol that stands for a scalar of this declaration only."""
         self.symbols += 1
@@ -437,15 +445,6 @@ def is_alike(value: ir.Expr | None, known: Mapping[str, Polynomial], changing: S
             case _:
                 pass
     return True
-
-
-def _step(loop: ir.For) -> int:
-    """Return by how much the counter of a loop grows, where that is a constant, else 1."""
-    match loop.step:
-        case ir.Assign(op="+", value=ir.IntConst(value=step)):
-            return step
-        case _:
-            return 1
 
 
 def _trips(loop: ir.For) -> int:

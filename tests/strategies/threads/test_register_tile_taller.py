@@ -139,8 +139,8 @@ def test_whole_rows_are_a_multiple():
         point = {"B": extent, "n": 512, "m": 512, "s": 1, "C": 4}
         for symbol in value.derived:
             point[symbol.name] = symbol.evaluate(point)
-        assert value.numerator.evaluate(point) == extent
-        assert value.denominator.evaluate(point) == 16 * -(-extent // 16)
+        assert value.numerator.evaluate(point) == extent + 16
+        assert value.denominator.evaluate(point) == 16 * -(-extent // 16) + 16
 
 
 def shapes(points, **how):

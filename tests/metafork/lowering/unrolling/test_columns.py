@@ -56,6 +56,10 @@ VECTORS = {
     " if (d[y][x] < 5) d[y][x] = p[y + 1]; }",
     "divided_behind_one": "if (x < m && y < n && x > 5) { int t = d[y][x] / (x - 5); e[y * m + x] = t + p[y]; }",
     "divided_but_for_one": "if (x < m && y < n && x != 5) { int t = d[y][x] / (x - 5); e[y * m + x] = t + p[y]; }",
+    "from_its_own_place_on": "if (x < m && y < n) { int s = 0; for (int k = x; k < m; k += C) s += d[y][k];"
+    " c[y][x] = s + p[y]; }",
+    "from_there_on_by_twos": "if (x < m && y < n) { int s = 0; for (int k = x + 4; k < m; k += 2 * C) s += d[y][k];"
+    " c[y][x] = s + p[y]; }",
     "all_but_two": "if (x < m && y < n && x != 5 && x != 2) d[y][x] += p[y];",
     "all_but_one": "if (x < m && y < n && x != n) d[y][x] += p[y];",
 }
