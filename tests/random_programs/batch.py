@@ -214,7 +214,8 @@ def _program(one: Prepared) -> list[str]:
         f"  int ran[{len(one.variants) + 1}] = {{0}};",
         f"  for (int at = 0; at < {len(one.points)}; at++) {{",
     ]
-    for parameter in function.parameters:
+    given = {p.name: p.given for p in arrays if p.given is not None}
+    for parameter in (*function.parameters, *given.values()):
         if parameter.array is not None or parameter.type is None:
             continue  # the latter is a pointer that no schedule uses
         values = [point.get(parameter.name) for point in one.points]
@@ -232,15 +233,20 @@ def _program(one: Prepared) -> list[str]:
         size = element.size
         lines.append(f'    array of_{array.name} = made("{array.name}", {extents} * {size}, {size}, {fill});')
     names = [*(p.name for p in arrays), *(part.name for part in parts)]
+
+    def handed(name: str, memory: str) -> str:
+        return f"({given[name].name} ? (void *)({memory}) : 0)" if name in given else f"(void *)({memory})"
+
     theirs = ", ".join(
-        f"(void *)of_{p.name}.theirs" if p.array is not None else p.name if p.type is not None else "0"
+        handed(p.name, f"of_{p.name}.theirs") if p.array is not None else p.name if p.type is not None else "0"
         for p in function.parameters
     )
     own = set(names)
     launches = []
     for at, signature in enumerate(signatures):
         ours = [*signature.parameters, *signature.values]
-        ours += [f"(void *){f'(of_{name}.ours + MARGIN)' if name in own else name}" for name in signature.arrays]
+        arguments = signature.arrays
+        ours += [handed(name, f"of_{name}.ours + MARGIN") if name in own else f"(void *){name}" for name in arguments]
         launches.append(
             f"{signature.name}_launch_variant(trees[leaf - 1][{at}][0], trees[leaf - 1][{at}][1], 0, {', '.join(ours)})"
         )
