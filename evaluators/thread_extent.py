@@ -1,4 +1,4 @@
-"""thread_extent: how many iterations a thread loop of one phase has."""
+"""thread_extent: how many iterations a thread loop of one phase has, or how many times as many as another one."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.values.scope import Scope
 from metafork.evaluators.counter import CounterValue, NotKnown
@@ -15,13 +16,14 @@ from metafork.ir.program import Version
 
 
 class ThreadExtent(Struct, frozen=True):
-    """Iterations of thread loop ``loop``, counted from the outermost, of phase ``phase``.
+    """Iterations of thread loop ``loop``, counted from the outermost, of phase ``phase``; by those of loop ``over``.
 
     Variants need it (``Need``), it takes no part in other ways.
     """
 
     loop: int
     phase: int
+    over: int | None = None
     kind: Literal["resource", "performance"] = "performance"
     symbol: str = "E"
     less_is_better: bool = False
@@ -30,14 +32,17 @@ class ThreadExtent(Struct, frozen=True):
     @property
     def name(self) -> str:
         """The counter's name, which tells it from those of other loops."""
-        return f"thread_extent_{self.phase}_{self.loop}"
+        return f"thread_extent_{self.phase}_{self.loop}" + ("" if self.over is None else f"_over_{self.over}")
 
     def evaluate(self, version: Version, analyses: Analyses) -> CounterValue | NotKnown:
-        """Return the extent as a polynomial in program parameters."""
+        """Return the extent as a polynomial in program parameters, or the ratio of both."""
         facts = analyses.facts(version.program)
         scope = Scope.of(facts)
-        loop = phases(version.program)[self.phase].threads[self.loop]
-        extent = scope.polynomial(loop.extent)
-        if extent is None:
-            return NotKnown(f"the extent of {loop.var} is no polynomial in parameters")
-        return CounterValue(extent, derived=tuple(scope.derived))
+        loops = phases(version.program)[self.phase].threads
+        extents: list[Polynomial] = []
+        for place in (self.loop, self.over):
+            extent = ONE if place is None else scope.polynomial(loops[place].extent)
+            if extent is None:
+                return NotKnown("the extent of a thread loop is no polynomial in parameters")
+            extents.append(extent)
+        return CounterValue(extents[0], denominator=extents[1], derived=tuple(scope.derived))

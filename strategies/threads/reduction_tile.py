@@ -45,12 +45,13 @@ from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase
 from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Scope
+from metafork.evaluators.thread_extent import ThreadExtent
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import conjunction
 from metafork.ir.rewriting import names_in, names_of, private_arrays, substitute, substitute_body, variables
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Strategy
+from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Remark, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, not_untouched
 from metafork.strategies.threads.steady_loops import INT, Body, Nest, nests, not_known, read_in, why_no_room
 from metafork.transform.directive import Refused
@@ -58,17 +59,23 @@ from metafork.transform.loops import counting
 from metafork.transform.schedule import applied
 from metafork.transform.tile import Tile
 
+FLAT = 4
+"""How many times as many threads in one direction as in the other make a block flat."""
 ORDERED = frozenset({"<", "<=", ">", ">="})
 
 
 class ReductionTile(Strategy, frozen=True):
-    """Let a thread have ``shapes`` by as many sums, and the block walk their loop in strips of ``strip`` iterations."""
+    """Let a thread have rows by columns of sums, and the block walk their loop in strips of ``strip`` iterations.
+
+    Of the ``shapes``, those that are longer in one direction are for blocks that have four times as many threads in the
+    other one: under ``meta_block(8, 32)`` 16 by 4 sums make 128 by 128, and 8 by 8 would make 64 by 256.
+    """
 
     name: str = "reduction_tile"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     caches: ClassVar[bool] = True
-    shapes: tuple[int, ...] = (8, 4)
+    shapes: tuple[tuple[int, int], ...] = ((16, 4), (4, 16), (8, 8), (4, 4))
     strip: int = 16
 
     def __post_init__(self) -> None:
@@ -83,23 +90,26 @@ class ReductionTile(Strategy, frozen=True):
         found = _reduction(program, analyses)
         if isinstance(found, str):
             return NotApplied(found)
-        count, *others = self.shapes
-        tiles = tuple(Tile(program.grid[axis].var, count) for axis in reversed(found.axes))
+        (rows, columns), *others = self.shapes
+        counts = dict(zip(found.axes, (rows, columns), strict=True))
+        tiles = tuple(Tile(program.grid[axis].var, counts[axis]) for axis in reversed(found.axes))
         tiled = applied(program, tiles, analyses)
         if isinstance(tiled, Refused):
             return NotApplied(tiled.reason)
         mined = _Strips(tiled, found, self.strip).program()
         if (unfit := _why_not(mined, analyses)) is not None:
             return NotApplied(unfit)
+        sides = (found.axes if rows > columns else found.axes[::-1]) if rows != columns else ()
+        longer = [Need(ThreadExtent(sides[1], 0, sides[0]), FLAT)] if sides else []
         variable, arrays = found.nest.view.variable.name, ", ".join(found.operands)
-        shape = f"{count} x {count} results per thread"
+        shape = f"{rows} x {columns} results per thread"
         note = f"a thread has {shape[: -len(' per thread')]}, and a block walks the loop over {variable} in strips"
         return Applied(
             replace(version, program=mined),
             f"{note}, of which {arrays} go through shared memory",
             Effect(f"{shape}, loop over {variable} in strips"),
             tuple(_remarks(program, found)),
-            (FULL_WARP,),
+            (FULL_WARP, *longer),
             replace(self, shapes=tuple(others)) if others else None,
         )
 
@@ -219,7 +229,10 @@ class _Strips:
         self._nest = replace(nest, empty=found.nest.empty)
         needed = names_in((nest.loop, *nest.behind))
         kept = [one for one in nest.before if isinstance(one, ir.Declare) and one.name in needed - nest.steady]
-        extents = (*(loop.extent for loop in phase.threads), *[ir.IntConst(self._rows.trips)] * 2)
+        extents = (
+            *(loop.extent for loop in phase.threads),
+            *(ir.IntConst(one.trips) for one in (self._rows, self._columns)),
+        )
         self._kept = {
             one.name: ir.Array(fresh(f"{one.name}_of_threads", self._taken), one.type, extents) for one in kept
         }

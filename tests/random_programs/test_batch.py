@@ -47,6 +47,7 @@ def test_every_leaf_of_a_batch_runs_and_is_right():
         ("everyday", 70017),
         ("everyday", 70022),
         ("forms", 72000),
+        ("sums", 710035),
         ("small", 12),
         ("complex", 3),
     ],

@@ -27,10 +27,11 @@ from metafork.ir.kernel import VECTORS
 from metafork.ir.marks import counter_of
 from metafork.lowering.unrolling.jam import copied
 from metafork.lowering.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
-from metafork.lowering.unrolling.short_loops import MOST_TRIPS
 from metafork.lowering.unrolling.vectors import THREAD, is_alike, stored_in, values_of, varies
 
 TOGETHER = 4
+FEW_TRIPS = 8
+"""Of loops with no more the compiler leaves none."""
 MOST_STATEMENTS = 400
 """Statements of four iterations together."""
 Body = tuple[ir.Stmt, ...]
@@ -126,7 +127,7 @@ def unrolls(loop: ir.For) -> bool:
     """Say whether a loop has so few iterations that it may be unrolled."""
     match loop.condition:
         case ir.Binary(right=ir.IntConst(value=limit)):
-            return limit <= MOST_TRIPS
+            return limit <= FEW_TRIPS
         case _:
             return False
 

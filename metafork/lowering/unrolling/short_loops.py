@@ -18,7 +18,7 @@ from metafork.ir.visitor import Rewriter, changed
 from metafork.lowering.unrolling.jam import copied
 
 Body = tuple[Stmt, ...]
-MOST_TRIPS = 8
+MOST_TRIPS = 16
 MOST_STATEMENTS = 320
 """Statements of a loop that is unrolled, all trips together."""
 
