@@ -126,11 +126,12 @@ def test_no_result_is_asked_for_in_a_strip(name):
 def test_the_shape_follows_the_room():
     (tree,) = optimize(text(TAKEN["a_product"][0]), static="none", machine="all").schedules
     results = []
-    for room, side in ((40000, 16), (3000, 16), (40000, 28), (100, 16), (40000, 4)):
-        mined = running(tree, Z=room, n=512, m=512, l=512, B0=side, B1=side).version.program
-        sums = [one.array.extents[-1].value for one in walk_statements(mined.body) if isinstance(one, ir.BlockArray)]
-        results.append(sums)
-    assert results == [[8], [4], [4], [], []]
+    shapes = ((16, 16), (16, 16), (28, 28), (16, 16), (4, 4), (8, 32), (32, 8), (8, 31))
+    for room, (rows, columns) in zip((40000, 3000, 40000, 100, *[40000] * 4), shapes, strict=True):
+        mined = running(tree, Z=room, n=512, m=512, l=512, B0=rows, B1=columns).version.program
+        arrays = [one.array for one in walk_statements(mined.body) if isinstance(one, ir.BlockArray)]
+        results.append([tuple(extent.value for extent in one.extents[2:]) for one in arrays])
+    assert results == [[(8, 8)], [(4, 4)], [(4, 4)], [], [], [(16, 4)], [(4, 16)], [(8, 8)]]
 
 
 def test_a_strip_has_a_length():
@@ -139,10 +140,10 @@ def test_a_strip_has_a_length():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [8, 2])
-def test_kernels_at_sizes_with_ends_of_all_kinds(count, tmp_path):
+@pytest.mark.parametrize("shape", [(8, 8), (2, 2), (16, 4), (4, 16)])
+def test_kernels_at_sizes_with_ends_of_all_kinds(shape, tmp_path):
     points = [{**one, "f": 0.5} for one in grid(n=(1, 5, 20), m=(3, 17), l=(3, 16, 37), B0=(1, 4), B1=(2, 3))]
-    strategy = ReductionTile(shapes=(count,))
+    strategy = ReductionTile(shapes=(shape,))
     cases = [
         Case(text(body, name), points, program=applied(body, strategy, name=name).version.program)
         for name, (body, _) in TAKEN.items()
