@@ -37,7 +37,9 @@ CASES = {
         at(nodes=(17, 8), edges=(34, 16), B=(4, 8), depth=(1, 0)),
         {**ROWS, "edge": "k * 7 % nodes", "level": "k % 3 == 0 ? k % 2 : -1"},
     ),
-    "bias_relu": Case(at(batch=(9, 4, 19), features=(13, 8, 18), B0=(2, 4, 16), B1=(8, 4, 16))),
+    "bias_relu": Case(
+        at(batch=(9, 4, 19, 17, 33), features=(13, 8, 18, 36, 36), B0=(2, 4, 16, 16, 32), B1=(8, 4, 16, 32, 32))
+    ),
     "blackscholes": Case(at(optN=(19, 8), B=(4, 8))),
     "box_filter": Case(at(w=(13, 8), h=(9, 8), r=(2, 1), B=(4, 8))),
     "cfd_flux": Case(at(nelr=(13, 8), B=(4, 8)), {"elements_surrounding": "k % 5 == 0 ? -1 - k % 2 : k * 7 % nelr"}),
@@ -50,7 +52,7 @@ CASES = {
     "conv2d": Case(
         at(N=(2, 1, 1), C=(2, 3, 2), K=(3, 1, 2), H=(7, 5, 6), W=(8, 6, 35), R=(3, 2, 2), S=(3, 1, 2), B=(8, 4, 32))
     ),
-    "covariance": Case(at(m=(9, 8, 18, 28), n=(7, 5, 5, 5), B=(4, 2, 16, 24))),
+    "covariance": Case(at(m=(9, 8, 18, 28, 70), n=(7, 5, 5, 5, 3), B=(4, 2, 16, 24, 64))),
     "depthwise": Case(at(C=(2, 1, 2, 2), H=(7, 8, 9, 9), W=(9, 4, 18, 20), B0=(4, 2, 4, 8), B1=(4, 4, 16, 16))),
     "doitgen": Case(at(nr=(2, 3, 2, 1), nq=(3, 2, 2, 2), np=(9, 8, 33, 132), B=(4, 8, 32, 128))),
     "embedding": Case(
@@ -63,7 +65,7 @@ CASES = {
     "gemver": Case(at(n=(13, 8, 18, 28, 132), B=(4, 8, 16, 24, 128)), several={"x": "the host adds to all of it"}),
     "gesummv": Case(at(n=(13, 8, 130), B=(4, 8, 64))),
     "gramschmidt": Case(
-        at(m=(9, 6), n=(5, 4), B=(4, 2)),
+        at(m=(9, 6, 4), n=(5, 4, 132), B=(4, 2, 128)),
         several={"A": "the host sums a column each step", "R": "the host writes an element each step"},
     ),
     "hotspot": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
@@ -88,7 +90,7 @@ CASES = {
     "md": Case(at(atoms=(17, 8), most=(5, 3), B=(4, 8)), {"neighbour": "k * 7 % atoms"}),
     "median3": Case(at(w=(13, 8), h=(9, 8), B0=(4, 2), B1=(4, 8)), {"img": "k * 37 % 251"}),
     "mvt": Case(at(n=(13, 8, 132), B=(4, 8, 128))),
-    "nearest": Case(at(n=(19, 8), B=(4, 8))),
+    "nearest": Case(at(n=(19, 8, 260), B=(4, 8, 128))),
     "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
     "reduction": Case(at(n=(37, 16), B=(8, 4))),
@@ -101,9 +103,9 @@ CASES = {
     "spmv_csr": Case(at(rows=(13, 8), nonzeros=(26, 16), cols=(9, 8), B=(4, 8)), {**ROWS, "column": "k * 5 % cols"}),
     "srad": Case(at(rows=(9, 8, 18), cols=(11, 8, 20), B=(4, 2, 16))),
     "stencil_9pt": Case(at(n=(9, 8, 19, 35), m=(11, 8, 20, 36), B0=(4, 2, 16, 32), B1=(4, 8, 16, 32))),
-    "syrk": Case(at(n=(9, 8, 18, 30), m=(7, 4, 5, 3), T=(4, 2, 16, 24))),
+    "syrk": Case(at(n=(9, 8, 18, 28), m=(7, 4, 5, 3), T=(4, 2, 16, 24))),
     "transposed": Case(at(rows=(9, 8), cols=(11, 8), T=(4, 2))),
-    "triad": Case(at(n=(19, 8), B=(4, 8))),
+    "triad": Case(at(n=(19, 8, 260), B=(4, 8, 128))),
     "trisolv": Case(at(n=(13, 8), B=(4, 8)), {"L": DOMINANT}, {"x": "the host divides an element each step"}),
     "two_mm": Case(at(n=(9, 8, 18, 28), T=(4, 2, 16, 24))),
     "wave": Case(at(nt=(4, 3), n=(19, 8), B=(4, 8))),

@@ -100,7 +100,7 @@ class ValueRanges:
             if self.needed(rest, 0, None) == ():
                 return True
             for guard in guards:
-                shared = [mono for mono, factor in guard.coefficients.items() if mono and factor > 0]
+                shared = [mono for mono in guard.coefficients if mono]
                 times = {Fraction(rest.coefficients.get(mono, 0)) / guard.coefficients[mono] for mono in shared}
                 if any(one > 0 and self.needed(rest - guard * one, 0, None) == () for one in times):
                     return True
