@@ -51,7 +51,7 @@ INSTANCE_ELEMENTS, INSTANCE_THREADS = 200_000, 1024
 VAST_ELEMENTS, VAST_THREADS = 4_000_000, 2_000_000
 """Most elements, and threads of all blocks, for leaves without any smaller point: sizes in the text may be large."""
 
-SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 100, 129, 257, 300)
+SIZES = (1, 1, 2, 2, 3, 3, 4, 5, 7, 8, 16, 17, 31, 32, 33, 64, 128, 129, 256, 300)
 """Values tried for parameters that size nothing."""
 
 WIDE = SIZES[12:]

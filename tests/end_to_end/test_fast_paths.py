@@ -22,12 +22,14 @@ NEVER = {
     "suites/fdtd_2d": ("`i_",),  # only the first row is a border: others of a thread never are on it
     # What is left over of both jammed loops, at sizes that vectors fill, is more than 50 points show.
     # Whole tiles of blocks that compute more than a small point has.
-    "programs/product": ("`wide` ",),
+    "programs/product": ("`wide` ", "`16LL * k_strip "),
+    "programs/product_update": ("`16LL * k_strip ",),
+    "programs/syrk": ("`4LL * B1 ",),
     "programs/matmul_strided": ("`j_o < ", "`wide` ", "`K % 4", "`METAFORK_ALIGNED() && B1 % 4"),
     "suites/covariance": ("`16LL * k_strip ",),
     "suites/mvt": ("`together ",),
     "suites/two_mm": ("`16LL * k_strip ", "`8LL * T "),
-    "examples/matmul_tile": ("`wide_", "`K % 4", "`METAFORK_ALIGNED() && B % 4"),
+    "examples/matmul_tile": ("`wide` ", "`wide_", "`K % 4", "`METAFORK_ALIGNED() && B % 4"),
 }
 """How conditions begin that need not hold at any point."""
 SEVEN = """

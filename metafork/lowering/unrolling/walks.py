@@ -5,9 +5,9 @@
     for (int k = first + 1; k < n; k += B)         for (int k = first; k < n; k += B)
       sum += a[k];                           -->     sum += a[k + 1];
 
-Legality.  What the counter of a loop is from iteration to iteration lies behind that of the first column's as far as
-its start does.  The first column's counter and the limit are multiples of the number of columns.  So where one is
-below the other, all columns are: all have as many iterations.
+Legality.  The counter of a column lies behind that of the first one as far as its start does, in every iteration.  The
+start of the first column, the step and the limit are multiples of the number of columns.  So where the first counter is
+below the limit, all are: all columns have as many iterations.
 """
 
 from __future__ import annotations
