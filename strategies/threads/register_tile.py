@@ -34,7 +34,8 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   blocks.
 
 Arrays of a block's own, structures in shared memory, and elements kept in registers without a tile leave threads as
-they are, but for blocks that add up rows by a tree (``strategies.threads.trees``): these have columns.  With a tile, or with elements in registers, there are rows alone: the threads that share a window save loads.
+they are, but for blocks that add up rows by a tree (``strategies.threads.trees``): these have columns.  With a tile, or
+with elements in registers, there are rows alone: the threads that share a window save loads.
 """
 
 from __future__ import annotations
