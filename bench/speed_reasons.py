@@ -9,8 +9,8 @@ _CUBE = (
 )
 
 _TREE = (
-    "threads of four places in vectors, and a tree of one warp; but the block is any number of threads and the row any "
-    "length: loops, tests and a quotient for a row's trips, where the expert's row of 512 lies in one warp's registers"
+    "threads of four places in vectors, and a tree of one warp; but the block is any number of threads: loops, tests "
+    "and a tree in shared memory, where the expert's warp has a row to itself"
 )
 
 REASONS = {

@@ -40,9 +40,10 @@ class ThreadExtent(Struct, frozen=True):
         scope = Scope.of(facts)
         loops = phases(version.program)[self.phase].threads
         extents: list[Polynomial] = []
-        for place in (self.loop, self.over):
-            extent = ONE if place is None else scope.polynomial(loops[place].extent)
+        for loop in [loops[self.loop], *([] if self.over is None else [loops[self.over]])]:
+            extent = scope.polynomial(loop.extent)
             if extent is None:
-                return NotKnown("the extent of a thread loop is no polynomial in parameters")
+                return NotKnown(f"the extent of {loop.var} is no polynomial in parameters")
             extents.append(extent)
-        return CounterValue(extents[0], denominator=extents[1], derived=tuple(scope.derived))
+        numerator, denominator = extents if len(extents) > 1 else (*extents, ONE)
+        return CounterValue(numerator, denominator, tuple(scope.derived))

@@ -264,24 +264,26 @@ class PathLowering(Rewriter):
         test = None if condition is None else self.expression(condition)
         tested = Touched() if condition is None else Touched.of_values(condition)
         start, self.touched = self.touched, tested
-        within, self._halves = self._halves, halved(loop) is not None
+        halves = halved(loop) is not None
+        within, self._halves = self._halves, halves
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
         self._level, self._halves = outside, within
         step = self._head(loop.step)
         body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
         self.touched |= start | tested
-        return [*result, *with_warp_steps(ir.For(init, test, step, tuple(body)), self._block(loop), self.taken)]
+        lowered = ir.For(init, test, step, tuple(body))
+        return [*result, *(with_warp_steps(lowered, self._block(loop), self.taken) if halves else (lowered,))]
 
     def _block(self, loop: ir.For) -> Block:
-        """Return the threads of the block, and its arrays, as a loop of it has to know them."""
+        """Return the threads of the block, and its arrays, as a loop that halves its variable has to know them."""
         shape = (*self.site.shape, ONE, ONE)[:3]
         codes = (code_of(extent, self.site.symbols) for extent in shape)
         extents = tuple(code if code.type is INT else as_int(code) for code in codes)
         in_rows = {one for one in self.block_arrays if self.plan.program.mapping.layout(one) == ROW_BY_ROW}
         arrays = {self.block_arrays[one]: self.site.extents[one] for one in in_rows}
         places = phases(self.plan.program)[0].threads[-1].results
-        own = [one for one, _ in self.plan.block_arrays] if halved(loop) is not None else []
+        own = [one for one, _ in self.plan.block_arrays]
         firsts = {self.block_arrays[one.name] for one in own if first_alone(self.plan.program, loop, one)}
         return Block(shape, extents, {} if self.site.striding else arrays, places, extents[0], firsts)
 

@@ -150,14 +150,16 @@ def _of_one_place(body: Body, block: Block) -> tuple[Body, Block]:
             return tuple(step), block
         case (
             *once,
-            ir.For(init=ir.Declare(value=ir.Cast(operand=ir.Var(name=thread))) as place, condition=ir.Binary() as test),
+            ir.For(
+                init=ir.Declare(value=ir.Cast(operand=ir.Var(name=thread))) as place, condition=ir.Binary(op="<")
+            ) as each,
             ir.Barrier(awaits=False),
         ) if thread == INDICES[0]:
-            width = exact_polynomial(test.right, {}, frozenset())
-            loop = body[-2]
-            assert isinstance(loop, ir.For)
+            assert isinstance(each.condition, ir.Binary)
+            width = exact_polynomial(each.condition.right, {}, frozenset())
             if width is not None:
-                return (*once, place, *loop.body), replace(block, shape=(width, *block.shape[1:]), width=test.right)
+                own = replace(block, shape=(width, *block.shape[1:]), width=each.condition.right)
+                return (*once, place, *each.body), own
         case _:
             pass
     return (), block

@@ -10,6 +10,9 @@ from metafork.strategies.strategy import Need, NotApplied
 FULL_WARP: Need[Version] = Need(THREADS_PER_BLOCK, "warp_size")
 """Fewer threads than a warp leave lanes of it idle, whatever each of the others does."""
 
+MOST_OPERATIONS = 2
+"""How many operations on numbers for an access to global memory are few."""
+
 PTX = NotApplied("registers are short: the leaf is PTX")
 SEVERAL = NotApplied("a thread runs several iterations together already")
 

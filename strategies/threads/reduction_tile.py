@@ -99,8 +99,8 @@ class ReductionTile(Strategy, frozen=True):
         mined = _Strips(tiled, found, self.strip).program()
         if (unfit := _why_not(mined, analyses)) is not None:
             return NotApplied(unfit)
-        sides = (found.axes if rows > columns else found.axes[::-1]) if rows != columns else ()
-        longer = [Need(ThreadExtent(sides[1], 0, sides[0]), FLAT)] if sides else []
+        (few, wide), (many, narrow) = sorted(zip((rows, columns), found.axes, strict=True))
+        flat = [Need(ThreadExtent(wide, 0, narrow), FLAT)] if few < many else []
         variable, arrays = found.nest.view.variable.name, ", ".join(found.operands)
         shape = f"{rows} x {columns} results per thread"
         note = f"a thread has {shape[: -len(' per thread')]}, and a block walks the loop over {variable} in strips"
@@ -109,7 +109,7 @@ class ReductionTile(Strategy, frozen=True):
             f"{note}, of which {arrays} go through shared memory",
             Effect(f"{shape}, loop over {variable} in strips"),
             tuple(_remarks(program, found)),
-            (FULL_WARP, *longer),
+            (FULL_WARP, *flat),
             replace(self, shapes=tuple(others)) if others else None,
         )
 

@@ -69,7 +69,7 @@ from metafork.ir.program import Program, Var, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
-from metafork.strategies.threads.needs import FULL_WARP, PTX, SEVERAL, full_tiles
+from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.strategies.threads.trees import adds_up_rows
 from metafork.transform.directive import Refused
@@ -85,8 +85,6 @@ OF_TILES = (4, 2)
 """How many rows are tried where the loads that they share come from shared memory."""
 WORTH = Fraction(9, 10)
 """What loads, or their sectors, have to fall to for the registers of more results to pay."""
-MOST_OPERATIONS = 2
-"""How many operations for an access to global memory are few."""
 MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
@@ -120,6 +118,11 @@ class _Tiled(Struct, frozen=True):
     def keeps(self) -> bool:
         """Whether a block keeps something in shared memory, or a thread across a block-level loop."""
         return any(path.windows or path.private for path in self.memory.paths)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether blocks add up rows by trees."""
+        return adds_up_rows(self.program)
 
 
 class _Shape(Struct, frozen=True):
@@ -193,7 +196,7 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
     if not is_coarsenable(program, len(program.grid) - 1, 2):
         return "innermost thread loops do not all count int"
     shares = saved_loads(program, memory, len(phases(program)[0].threads) - 1)
-    if not shares and not _streams(tiled) and not adds_up_rows(program):
+    if not shares and not _streams(tiled) and not tiled.adds_up:
         return "neighbouring iterations of the innermost thread loop share no loads"
     loop = _sharing(tiled, place)
     if loop is None and (place or part > 2):
@@ -201,7 +204,7 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
     for begins in (program, analyses.of(_from_multiples, program)):
         if begins is None:
             break
-        most = MANY if adds_up_rows(program) else iterations(program, -1)  # one thread has the sum of a tree
+        most = MANY if tiled.adds_up else iterations(program, -1)  # one thread has the sum of a tree
         for columns in (one for one in COLUMNS[pairs:] if one <= most):
             rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
             less = part > 1 and columns == COLUMNS[0]

@@ -9,9 +9,7 @@ from __future__ import annotations
 from metafork.analysis.counted_loops import halved
 from metafork.ir import program as ir
 from metafork.ir.marks import phases
-
-MOST_OPERATIONS = 2
-"""How many operations on numbers for an access to global memory are few."""
+from metafork.strategies.threads.needs import MOST_OPERATIONS
 
 
 def adds_up_rows(program: ir.Program) -> bool:

@@ -114,7 +114,7 @@ class UnrollAndJam(Strategy, frozen=True):
         together = inside * prod(results_of(program))
         if trips is not None and trips.is_constant:
             count = int(trips.constant_value())
-            if 2 <= count <= MOST_RESULTS and count * together <= MOST_RESULTS:
+            if count >= 2 and count * together <= MOST_RESULTS:
                 return count
             if count < self.most:
                 return None

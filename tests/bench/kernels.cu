@@ -41,15 +41,17 @@ __global__ void divergent(const int *a, int *b) {
     b[threadIdx.x] = steps;
 }
 
-__global__ void first_warp(const int *a, int *b) {
-    int sum = a[threadIdx.x];
+__global__ void first_warp(int n, const int *a, int *b) {
     if (threadIdx.x < 32) {
+        int sum = 0;
+        for (int i = threadIdx.x; i < n; i += 32) sum += a[i];
         for (int k = 16; k > 0; k /= 2) {
-            const int other = __shfl_sync(~0u, sum, (threadIdx.x + k) & 31);
+            const int other = __shfl_sync(~0u, sum, threadIdx.x + k);
             if (threadIdx.x < k) sum += other;
         }
         b[threadIdx.x] = sum;
     }
+    __syncthreads();
 }
 
 __global__ void neighbours(const float *a, float *b) {
@@ -69,7 +71,7 @@ void run_neighbours(const float *a, float *b) { neighbours<<<2, 32>>>(a, b); }
 void run_conflicts(const float *a, float *b) { conflicts<<<1, dim3(32, 32)>>>(a, b); }
 void run_padded(const float *a, float *b) { padded<<<1, dim3(32, 32)>>>(a, b); }
 void run_asynchronous(const float *a, float *b) { asynchronous<<<1, 64>>>((const float4 *)a, (float4 *)b); }
-void run_first_warp(const int *a, int *b) { first_warp<<<1, 64>>>(a, b); }
+void run_first_warp(int n, const int *a, int *b) { first_warp<<<1, 64>>>(n, a, b); }
 void run_divergent(const int *a, int *b) { divergent<<<1, 32>>>(a, b); }
 void run_outside(int at, float *a) { outside<<<1, 1>>>(at, a); }
 void run_atomic(int *a) { atomic<<<1, 1>>>(a); }

@@ -194,15 +194,20 @@ void moved(int n, int B, int at[n], const float *x, float y[n]) {{
 """
 
 
+def traced(folder):
+    """What ``main.c`` says beside the files of ``f.mf``, with a trace of launches."""
+    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{folder}", f"-I{INCLUDE}", "-fsanitize=address"]
+    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", folder / "f.cu", "-o", folder / "f.o"])
+    host = [folder / "main.c", folder / "f_host.c", folder / "f.o"]
+    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", folder / "main"])
+    return succeed([folder / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+
+
 def test_indices_that_stay_are_gone_through_once(tmp_path):
     (tmp_path / "f.mf").write_text(MOVED)
     write_outputs(optimize(tmp_path / "f.mf", counters=("shared_memory",), strategies=()), tmp_path)
     (tmp_path / "main.c").write_text(f'#include "metafork/host.h"\n#include "f.h"\n{KEPT}')
-    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
-    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
-    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
-    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    done = traced(tmp_path)
     assert (done.stderr.count(" leaf 1 "), "serial code" in done.stderr) == (14, False)
 
 
@@ -266,11 +271,7 @@ def test_kernels_touch_no_element_that_the_program_does_not(tmp_path):
     write_outputs(optimize(tmp_path / "f.mf"), tmp_path)
     include = '#include <stdlib.h>\n#include "metafork/host.h"\n#include "f.h"\n'
     (tmp_path / "main.c").write_text(f"{include}{EXACTLY}")
-    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
-    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
-    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
-    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    done = traced(tmp_path)
     variants = re.findall(r"f_k(\d) leaf 1 .*variant=(\d)", done.stderr)
     assert {int(schedule) for schedule, _ in variants} == {0, 1, 2}
     assert len(set(variants)) > 4
@@ -329,9 +330,5 @@ def test_members_that_change_places_are_what_they_are_at_each_launch(tmp_path, p
         text.replace("meta_schedule meta_block(32)", "").replace("meta_for", "for").replace("void run", "void plain")
     )
     (tmp_path / "main.c").write_text(MOVES + plain.replace(plain[: plain.index("void plain")], ""))
-    flags = ["-O0", "-w", "-DMETAFORK_CPU", f"-I{tmp_path}", f"-I{INCLUDE}", "-fsanitize=address"]
-    succeed(["g++", "-std=c++17", *flags, "-x", "c++", "-c", tmp_path / "f.cu", "-o", tmp_path / "f.o"])
-    host = [tmp_path / "main.c", tmp_path / "f_host.c", tmp_path / "f.o"]
-    succeed(["gcc", "-std=gnu11", *flags, *host, "-lm", "-lstdc++", "-o", tmp_path / "main"])
-    done = succeed([tmp_path / "main"], env={"ASAN_OPTIONS": "detect_leaks=0", "METAFORK_TRACE": "1"})
+    done = traced(tmp_path)
     assert (done.stderr.count(" leaf 1 "), "serial code" in done.stderr) == (11, False)
