@@ -22,6 +22,8 @@ from metafork.comprehensive.signals import OutOfTimeError, until
 from metafork.comprehensive.tree.left_out import without_kernels
 from metafork.comprehensive.tree.page import LeafSource
 from metafork.comprehensive.tree.schedule_tree import ScheduleTree, Variant, variant_title
+from metafork.printing.metafork_text import metafork_text
+from metafork.transform.directive import text_of
 
 if TYPE_CHECKING:  # LLVM takes time to load
     from metafork.llvm.amdgpu_target import AmdgpuObject
@@ -136,13 +138,12 @@ class LeafTexts:
     def _files_of(self, variant: Variant) -> tuple[dict[str, str | bytes], str | None]:
         from metafork.llvm import llvm_ir
         from metafork.lowering.copies.wide_copies import copies_text
-        from metafork.printing.metafork_text import metafork_text
 
         if variant.kernel not in self._files:
             path = f"leaves/{variant.kernel}"
             code = self.code_of(variant)
             module = code.ir if code.ir is not None else llvm_ir.module_text(code.kernel)
-            texts: dict[str, str | bytes] = {f"{path}.mf": metafork_text(variant.version.program), f"{path}.ll": module}
+            texts: dict[str, str | bytes] = {f"{path}.mf": _commented(variant), f"{path}.ll": module}
             problem: str | None = None
             if self._ptx_target is not None:
                 text = _ptx(code, variant, module, self._ptx_target)
@@ -220,3 +221,9 @@ def _ptx(code: LeafCode, variant: Variant, module: str, target: str) -> str | Ex
         return ptx_target.emit_ptx(module, target)
     except ptx_target.ExternalFunctionError as error:
         return error
+
+
+def _commented(variant: Variant) -> str:
+    """Return the program of a variant as text, with the schedule that makes it of the program as it was written."""
+    text, schedule = metafork_text(variant.version.program), text_of(variant.schedule)
+    return f"/* {schedule} */\n{text}" if schedule else text

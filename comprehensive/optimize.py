@@ -291,7 +291,7 @@ def discuss(
     start = start_of(program, counters, taken, fixed)
     by_cost = ByCost.of(program, analyses) if order == "cost" else None
     discussion: Discussion[Version] = Discussion(start, counters, strategies, time_limit, progress, analyses, by_cost)
-    outcome = discussion.run(Version(program))
+    outcome = discussion.run(Version(program), choice.schedule)
     remarks: tuple[Remark, ...] = ()
     try:
         with until(deadline, LEAST_READING):
@@ -433,10 +433,10 @@ def _leaf(
 ) -> Leaf:
     available = [strategy.name for strategy in strategies]
     variants = [
-        Variant(0, "", one.version, one.strategies, _effects(one, available), one.counters, one.limits)
+        Variant(0, "", one.version, one.strategies, one.schedule, _effects(one, available), one.counters, one.limits)
         for one in case.proposals
     ]
-    own = Variant(0, "", case.version, case.strategies, _effects(case, available), case.counters)
+    own = Variant(0, "", case.version, case.strategies, case.schedule, _effects(case, available), case.counters)
     return Leaf(
         id=number,
         systems=case.systems,

@@ -12,8 +12,8 @@ from metafork.ir.messages.diagnostics import Diagnostic, DiagnosticsError, Sever
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Program
 from metafork.ir.translation_unit import TranslationUnit
-from metafork.transform.directive import Refused
-from metafork.transform.schedule import Schedule, ScheduleError, applied, schedule_of
+from metafork.transform.directive import Refused, Schedule, applied
+from metafork.transform.schedule import ScheduleError, schedule_of
 
 
 def scheduled_unit(unit: TranslationUnit, analyses: Analyses | None = None) -> TranslationUnit:
@@ -44,7 +44,7 @@ def scheduled_program(
         return result
     place = asked if result.span == NOWHERE else result.span
     related = () if asked in (place, NOWHERE) else ((asked, "asked for here"),)
-    raise _refusal("MF0601", result.reason, place, source_name, related)
+    raise _refusal("MF0601", f"{result.directive} does not apply: {result.reason}", place, source_name, related)
 
 
 def _asked_for(text: str, span: Span, source_name: str) -> Schedule:

@@ -25,8 +25,10 @@ from metafork.analysis.references import Reference
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Array, BlockArray, Program, Version, walk_statements
 from metafork.strategies.hints import bounded_loop_hints, chosen_index_hint
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Remark, Sign, Strategy, after
 from metafork.strategies.window_worth import Growth, Served, worth_of
+from metafork.transform.directive import Schedule
+from metafork.transform.placement import Cache, Delinearize, Uncache
 
 
 class Caching(Strategy, frozen=True):
@@ -46,11 +48,9 @@ class Caching(Strategy, frozen=True):
         cached = version.program.mapping.cached
         if not cached:
             return NotApplied("no array goes through shared memory")
-        layouts = tuple(pair for pair in version.program.mapping.layouts if pair[0] not in cached)
-        program = version.program.mapped(cached=(), layouts=layouts)
         note = f"took {', '.join(cached)} out of shared memory"
-        effect = Effect(without_shared_memory(program, cached), of_memory=True, while_empty=True)
-        return Applied(replace(version, program=program), note, effect)
+        effect = Effect(without_shared_memory(version.program, cached), of_memory=True, while_empty=True)
+        return after(version, tuple(map(Uncache, cached)), analyses, note, effect)
 
 
 STRATEGY = Caching()
@@ -69,10 +69,11 @@ def without_shared_memory(program: Program, taken_out: Sequence[str]) -> str:
 
 
 class CachingChoice(Struct, frozen=True):
-    """The program with its cached arrays chosen, and a remark on each array that says why."""
+    """The program with its cached arrays chosen, by directives, and a remark on each array that says why."""
 
     program: Program
     remarks: tuple[Remark, ...]
+    schedule: Schedule = ()
 
     @property
     def reasons(self) -> tuple[tuple[str, str], ...]:
@@ -94,7 +95,9 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
     are not neighbours in memory.  A window that grows with the data is not taken up unless the clause asks for it.
     """
     analyses = analyses or Analyses()
-    program = with_rows(program, analyses)
+    rows = with_rows(program, analyses)
+    split = () if rows is program else (Delinearize(),)
+    program = rows
     asked = program.mapping.cached if program.mapping.decided else ()
     kept: tuple[str, ...] = ()
     try:
@@ -113,13 +116,15 @@ def with_cached_arrays(program: Program, analyses: Analyses | None = None) -> Ca
         ]
     except UnknownSizeError as reason:
         unknown = Remark("shared memory", "shared memory", False, str(reason), program.span)
-        return CachingChoice(program.mapped(cached=(), decided=True), (unknown,))
+        return CachingChoice(program.mapped(cached=(), decided=True), (unknown,), (*split, *map(Uncache, asked)))
     if program.mapping.decided:
         remarks = [_left_to_the_clause(remark, asked) for remark in remarks]
     else:
         kept = tuple(remark.subject for remark in remarks if remark.topic == "shared memory" and remark.taken)
     remarks = [_with_clause(remark, kept) for remark in remarks]
-    return CachingChoice(program.mapped(cached=kept, decided=True), tuple(remarks))
+    left_out = (Uncache(name) for name in asked if name not in kept)
+    schedule = (*split, *left_out, *(Cache(name) for name in kept if name not in asked))
+    return CachingChoice(program.mapped(cached=kept, decided=True), tuple(remarks), schedule)
 
 
 _VIEW = "it is the part of one type of structures of several, whose copy would hold parts of others"

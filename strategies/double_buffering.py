@@ -19,13 +19,12 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.evaluators.shared_memory import COUNTER as SHARED_MEMORY
 from metafork.ir.program import Version
-from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy, after
+from metafork.transform.placement import Stages
 
 
 class DoubleBuffering(Strategy, frozen=True):
@@ -53,9 +52,8 @@ class DoubleBuffering(Strategy, frozen=True):
             return NotApplied("; ".join(others) or "nothing is in shared memory")
         note = f"the next windows of {', '.join(ahead)} are copied while a block uses these, into two buffers in turn"
         note = "; ".join([note, *others])
-        return Applied(
-            replace(version, program=staged), note, Effect("copies a step ahead"), needs=(Need(SHARED_MEMORY, 1),)
-        )
+        needs = (Need(SHARED_MEMORY, 1),)
+        return after(version, (Stages(2),), analyses, note, Effect("copies a step ahead"), needs=needs)
 
 
 STRATEGY = DoubleBuffering()

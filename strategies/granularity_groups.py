@@ -36,8 +36,7 @@ from metafork.ir.program import Program, Version
 from metafork.strategies.granularity import Step, reduced_once
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 from metafork.strategies.threads.needs import not_untouched
-from metafork.transform.directive import Refused
-from metafork.transform.schedule import applied
+from metafork.transform.directive import Refused, Schedule, applied
 from metafork.transform.tile import Tail, Tile
 
 MOST_LOOPS = 2
@@ -67,6 +66,7 @@ class GranularityGroups(Strategy, frozen=True):
         except UnknownSizeError as unknown:
             return NotApplied(str(unknown))
         joined, positions, names, reason = program, list[int](), list[str](), ""
+        schedule: Schedule = ()
         while len(names) < MOST_LOOPS:
             step = analyses.of(reduced_once, joined)
             if not isinstance(step, Step):
@@ -76,7 +76,7 @@ class GranularityGroups(Strategy, frozen=True):
                 for number, (old, new) in enumerate(zip(joined.grid, step.program.grid, strict=True))
                 if old != new
             ]
-            joined = step.program
+            joined, schedule = step.program, (*schedule, *step.schedule)
             positions += [number for number in changed if number not in positions]
             names.append(step.extent)
             tiles = tuple(Tile(joined.grid[one].var, self.most, tail=Tail.PEEL) for one in positions)
@@ -85,7 +85,12 @@ class GranularityGroups(Strategy, frozen=True):
                 note = (
                     f"a thread computes {self.most} neighbours of {' and of '.join(names)}, and keeps them in registers"
                 )
-                return Applied(replace(version, program=grouped), note, Effect(f"{', '.join(names)} by {self.most}"))
+                return Applied(
+                    replace(version, program=grouped),
+                    note,
+                    Effect(f"{', '.join(names)} by {self.most}"),
+                    schedule=(*schedule, *tiles),
+                )
             reason = f"with {self.most} neighbours of {' and of '.join(names)} a thread would keep no more in registers"
         return NotApplied(reason)
 

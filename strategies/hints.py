@@ -22,9 +22,9 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.printing.expressions import as_written, expression
-from metafork.strategies.loops.simplification import simplified
-from metafork.strategies.loops.spine import replaced_on_spine, spine_of
 from metafork.strategies.strategy import Remark
+from metafork.transform.nests.simplification import simplified
+from metafork.transform.nests.spine import replaced_on_spine, spine_of
 
 
 def loop_name(loop: ir.For | ir.While) -> str:

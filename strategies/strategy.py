@@ -11,11 +11,13 @@ from collections.abc import Hashable
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.evaluators.counter import CounterOf
 from metafork.ir.messages.source import NOWHERE, Span
 from metafork.ir.program import Version
+from metafork.transform.directive import Refused, Schedule, applied
 
 V = TypeVar("V", bound=Hashable)
 V_co = TypeVar("V_co", bound=Hashable, covariant=True)
@@ -65,11 +67,12 @@ class Need(Struct, Generic[V], frozen=True):
 
 
 class Applied(Struct, frozen=True):
-    """The new version, and one sentence for the report that says what was done and by what proof.
+    """The new version, the directives that make it, and one sentence for the report: what was done, by what proof.
 
-    ``effect`` names leaves (by default the strategy's name does); ``remarks`` are for ``metafork explain``.  Of a
-    variant, ``needs`` are what must be there for it to pay; where it is not, the strategy ``otherwise`` takes the place
-    of the one that was applied.
+    ``schedule`` is ``None`` where a strategy does not say its directives, and empty for what works on the LLVM IR.
+    ``effect`` names leaves (by default the strategy's name does);
+    ``remarks`` are for ``metafork explain``.  Of a variant, ``needs`` are what must be there for it to pay; where it is
+    not, the strategy ``otherwise`` takes the place of the one that was applied.
     """
 
     version: Version
@@ -78,6 +81,7 @@ class Applied(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     needs: tuple[Need[Version], ...] = ()
     otherwise: Strategy | None = None
+    schedule: Schedule | None = None
 
 
 class NotApplied(Struct, frozen=True):
@@ -114,6 +118,11 @@ class AppliedOf(Protocol[V_co]):
     @property
     def note(self) -> str:
         """What was done, for people."""
+        ...
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The directives that make the version."""
         ...
 
     @property
@@ -165,3 +174,20 @@ class Strategy(StrategyOf[Version], frozen=True):
     def apply(self, version: Version, analyses: Analyses) -> Applied | NotApplied:
         """Return the transformed version, or why there is none."""
         raise NotImplementedError
+
+
+def after(
+    version: Version,
+    schedule: Schedule,
+    analyses: Analyses,
+    note: str,
+    effect: Effect | None = None,
+    remarks: tuple[Remark, ...] = (),
+    needs: tuple[Need[Version], ...] = (),
+    otherwise: Strategy | None = None,
+) -> Applied | NotApplied:
+    """Return a version with directives applied, or why one of them is not."""
+    program = applied(version.program, schedule, analyses)
+    if isinstance(program, Refused):
+        return NotApplied(program.reason, program.span, remarks)
+    return Applied(replace(version, program=program), note, effect, remarks, needs, otherwise, schedule)

@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.block_shape import UnknownShapeError
@@ -36,7 +34,9 @@ from metafork.evaluators.banks.shared_accesses import SharedAccess, UnknownAcces
 from metafork.evaluators.banks.simulation import Listed, UnknownDegreeError, access_degree
 from metafork.ir.mapping import Layout
 from metafork.ir.program import Program, Version
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy, after
+from metafork.transform.directive import Schedule
+from metafork.transform.placement import LayOut, Transpose
 
 TILES = (Layout(), Layout("row"), Layout("reversed"), Layout(padding=1))
 """Layouts that are tried for a tile; the first of the best is taken."""
@@ -70,15 +70,16 @@ class SwizzleLayout(Strategy, frozen=True):
         if not chosen and transposed == program:
             reasons = "; ".join(left_out) or "nothing goes through shared memory"
             return NotApplied(f"no layout of a tile has fewer bank conflicts, and {reasons}")
-        layouts = {**dict(transposed.mapping.layouts), **{array: layout for array, layout, _, _ in chosen}}
         notes = [
             f"{array} (through the registers of a warp): {degrees[array]} to 0"
             for array in degrees
             if array in transposed.mapping.transposed
         ]
         notes += [f"{array} ({_described(layout)}): {before} to {after}" for array, layout, before, after in chosen]
-        after = replace(version, program=transposed.mapped(layouts=tuple(layouts.items())))
-        return Applied(after, f"bank degrees: {'; '.join(notes)}", Effect("fewer bank conflicts"))
+        moved = transposed.mapping.transposed[len(program.mapping.transposed) :]
+        schedule: Schedule = tuple(Transpose(array) for array in moved)
+        schedule += tuple(LayOut.of(array, layout) for array, layout, _, _ in chosen)
+        return after(version, schedule, analyses, f"bank degrees: {'; '.join(notes)}", Effect("fewer bank conflicts"))
 
 
 def _transposed(program: Program, degrees: Mapping[str, int], analyses: Analyses) -> tuple[Program, list[str]]:

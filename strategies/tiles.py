@@ -20,18 +20,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from msgspec.structs import replace
-
 from metafork.algebra.prover import Prover
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
 from metafork.analysis.memory.thread_use import used_once_along_rows, with_column_conflicts
 from metafork.analysis.memory.windows import Window
-from metafork.ir.mapping import ROW_BY_ROW, Layout
+from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.program import Version
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
-
-PADDED = Layout(padding=1)
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy, after
+from metafork.transform.directive import Schedule
+from metafork.transform.placement import LayOut, Uncache
 
 
 class Tiles(Strategy, frozen=True):
@@ -59,16 +57,15 @@ class Tiles(Strategy, frozen=True):
         padded = tuple(name for name in kept if name in columns and mapping.layout(name) == ROW_BY_ROW)
         if not direct and not padded:
             return NotApplied("every array in shared memory is used there, and none by columns")
-        layouts = tuple(pair for pair in mapping.layouts if pair[0] not in (*direct, *padded))
-        layouts += tuple((name, PADDED) for name in padded)
         notes = (
             [f"took {', '.join(direct)} out of shared memory: each element is used once, along rows"] if direct else []
         )
         notes += [f"rows of {', '.join(padded)} have an odd length: neighbours go down its columns"] if padded else []
         words = [f"{', '.join(direct)} in global memory"] if direct else []
         words += [f"{', '.join(padded)} padded"] if padded else []
-        program = version.program.mapped(cached=kept, layouts=layouts)
-        return Applied(replace(version, program=program), "; ".join(notes), Effect(", ".join(words), of_memory=True))
+        schedule: Schedule = tuple(Uncache(name) for name in direct)
+        schedule += tuple(LayOut(name, "padded") for name in padded)
+        return after(version, schedule, analyses, "; ".join(notes), Effect(", ".join(words), of_memory=True))
 
 
 def _is_direct(name: str, memory: BlockMemory, prover: Prover) -> bool:

@@ -35,6 +35,7 @@ from metafork.comprehensive.systems.start import Start
 from metafork.comprehensive.tree.schedule_tree import ORDER, Inconsistent, LeafReference, Node, NoLeaf, Statistics, Tree
 from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown
 from metafork.strategies.strategy import NotApplied, StrategyOf, V
+from metafork.transform.directive import Schedule
 
 
 class Discussion(Leaves[V]):
@@ -56,15 +57,17 @@ class Discussion(Leaves[V]):
         self._order = order
         self._reordered = False
 
-    def run(self, version: V) -> Outcome[V]:
-        """Discuss one version; the tree's leaves are numbered by preference, fewest refusals first."""
+    def run(self, version: V, schedule: Schedule = ()) -> Outcome[V]:
+        """Discuss one version, made by a schedule; leaves are numbered by preference, fewest refusals first."""
         began = time.monotonic()
         version = self.measured.keep(version)
         self._counters = tuple(counter for counter in self._counters if self._is_known(counter, version))
         first = self.systems.has_solution()
         root: Tree
         if first.kept:
-            root = self._entered(Quintuple(version, self._strategies, self._counters, point=first.witness))
+            root = self._entered(
+                Quintuple(version, self._strategies, self._counters, schedule=schedule, point=first.witness)
+            )
         else:
             self._note("start", "the start system has no solution: no parameter values satisfy the assertions")
             root = Inconsistent()
@@ -247,7 +250,12 @@ def _with_proposals(case: Case[V], alike: list[tuple[Proposal[V], ...]]) -> Case
     if proposals and not proposals[-1].limits:
         last = proposals.pop()
         case = replace(
-            case, version=last.version, strategies=last.strategies, effects=last.effects, counters=last.counters
+            case,
+            version=last.version,
+            strategies=last.strategies,
+            schedule=last.schedule,
+            effects=last.effects,
+            counters=last.counters,
         )
     return replace(case, proposals=tuple(proposals))
 

@@ -34,6 +34,8 @@ from metafork.ir.program import Version
 from metafork.ir.static_values import StaticValues, with_static_values
 from metafork.lowering.lowering import CannotLowerError, lower
 from metafork.strategies.strategy import Applied, NotApplied, Strategy
+from metafork.transform.directive import then
+from metafork.transform.specialize import Specialize
 
 MOST_INSTANCES = 8
 """Most instances of one leaf."""
@@ -106,21 +108,21 @@ class InstanceMaker:
                 break
             values = left.pop(0)
             dynamic = self._dynamic(case, leaf, values)
-            version, strategies = self._version(case, dynamic, values)
+            instance = self._version(case, dynamic, values)
             try:
-                lowered = lower(version.program, leaf.kernel, self.analyses)
+                lowered = lower(instance.version.program, leaf.kernel, self.analyses)
             except CannotLowerError as reason:
                 notes.append(f"none for {values_text(values)}: {reason}")
                 continue
             own, other = _without_name(lowered), lower(dynamic.version.program, leaf.kernel, self.analyses)
-            tiled, untiled = (bool(several_results(one.program)) for one in (version, dynamic.version))
+            tiled, untiled = (bool(several_results(one.program)) for one in (instance.version, dynamic.version))
             worth = not self.typical or tiled > untiled or is_simpler(lowered, other)
             if own in (*seen, _without_name(other)) or not worth:
                 notes.append(f"none for {values_text(values)}: the kernel does not depend on them")
                 if self.typical and not made:
                     return made  # the other ones are hardly ever simpler then
                 continue
-            one = self._within_limits(case, Variant(0, "", version, strategies, values=values))
+            one = self._within_limits(case, instance)
             if isinstance(one, NotKnown):
                 notes.append(f"none for {values_text(values)}: {one.reason}")
                 continue
@@ -174,24 +176,24 @@ class InstanceMaker:
             else:
                 notes.append(f"none for {values_text(values)}: the leaf is never chosen with them")
 
-    def _version(
-        self, case: Case[Version], dynamic: Variant, values: Mapping[str, int]
-    ) -> tuple[Version, tuple[str, ...]]:
-        """Return the version for some values, and the strategies that led to it."""
-        version = Version(with_static_values(case.unfinished.program, values))
-        decided = case.strategies[: case.decided]
-        names = list(decided)
+    def _version(self, case: Case[Version], dynamic: Variant, values: Mapping[str, int]) -> Variant:
+        """Return the version for some values, with the strategies and directives that led to it."""
+        begun, fixed = case.unfinished, Specialize(tuple(values.items()))
+        version = Version(with_static_values(begun.version.program, values))
+        names, schedule = list(begun.applied), then(begun.schedule, (fixed,))
         for strategy in self.strategies:
-            if (strategy.at_leaf or strategy.proposes) and not strategy.on_ir and strategy.name not in decided:
+            if (strategy.at_leaf or strategy.proposes) and not strategy.on_ir and strategy.name not in begun.applied:
                 applied = self._applied(strategy, version, values)
                 if applied is not None:
                     version = applied.version
                     names.append(strategy.name)
+                    schedule = then(schedule, applied.schedule)
         # Where fewer results at a time are in shared memory than there are, the dynamic program takes less of it.
         more = self._shared_memory(version, values) - self._shared_memory(dynamic.version, values)
         if any(coefficient > 0 for coefficient in more.coefficients.values()):
-            return Version(with_static_values(dynamic.version.program, values)), dynamic.strategies
-        return version, tuple(names)
+            version = Version(with_static_values(dynamic.version.program, values))
+            names, schedule = list(dynamic.strategies), then(dynamic.schedule, (fixed,))
+        return Variant(0, "", version, tuple(names), schedule, values=values)
 
     def _shared_memory(self, version: Version, values: Mapping[str, int]) -> Polynomial:
         value = SHARED_MEMORY.evaluate(version, self.analyses)

@@ -22,6 +22,7 @@ from metafork.comprehensive.systems.systems import Consistency, System, Systems
 from metafork.comprehensive.tree.schedule_tree import ESTIMATED, LeafReference, Statistics, Tree
 from metafork.evaluators.counter import CounterOf, CounterValue, NotKnown, details_of
 from metafork.strategies.strategy import AppliedOf, Effect, Need, NotApplied, StrategyOf, V
+from metafork.transform.directive import then
 
 MOST_PROPOSALS = 4
 """Most versions that go before that of a leaf."""
@@ -111,7 +112,9 @@ class Leaves(Generic[V]):
             if known is None or any(self._all_implied(known, one.limits) for one in found):
                 continue
             assert limits is not None
-            found.append(Proposal(dearer.version, dearer.applied, dearer.effects, self._values(dearer), limits))
+            found.append(
+                Proposal(dearer.version, dearer.applied, dearer.schedule, dearer.effects, self._values(dearer), limits)
+            )
             if not limits:
                 break
         return tuple(found)
@@ -156,11 +159,11 @@ class Leaves(Generic[V]):
         self._cases.append(
             Case(
                 finished.version,
-                quintuple.version,
-                len(quintuple.applied),
+                quintuple,
                 (displayed(system),),
                 (quintuple.system,),
                 finished.applied,
+                finished.schedule,
                 finished.effects,
                 quintuple.steps,
                 quintuple.refusals,
@@ -225,6 +228,7 @@ class Leaves(Generic[V]):
             version=version,
             remaining=tuple(other for other in quintuple.remaining if other is not strategy),
             applied=(*quintuple.applied, strategy.name),
+            schedule=then(quintuple.schedule, made.schedule),
             effects=(*quintuple.effects, made.effect or Effect(strategy.name)),
         )
 

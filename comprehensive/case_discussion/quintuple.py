@@ -18,6 +18,7 @@ from metafork.comprehensive.systems.systems import System
 from metafork.comprehensive.tree.schedule_tree import Statistics, Tree
 from metafork.evaluators.counter import CounterOf, CounterValue, V_contra
 from metafork.strategies.strategy import Effect, StrategyOf, V
+from metafork.transform.directive import Schedule
 
 
 class Precedence(Struct, frozen=True):
@@ -46,7 +47,8 @@ class Step(Struct, frozen=True):
 class Quintuple(Generic[V]):
     """Q(S) of section 3.6: G_C and lambda are ``version``, then omega, gamma and C (on top of Start).
 
-    ``applied`` are the strategies applied so far, ``effects`` what they did, and ``steps`` the decisions, for people;
+    ``applied`` are the strategies applied so far, ``schedule`` their directives, ``effects`` what they did, and
+    ``steps`` the decisions, for people;
     ``point`` is a known integer solution of the system, where there is one.  ``otherwise`` is what takes the place of a
     version that an order has put first, where one of its counters is refused; ``ordered`` says that no other is to be
     put before this one any more.
@@ -57,6 +59,7 @@ class Quintuple(Generic[V]):
     counters: tuple[CounterOf[V], ...]
     system: System = ()
     applied: tuple[str, ...] = ()
+    schedule: Schedule | None = ()
     effects: tuple[Effect, ...] = ()
     steps: tuple[Step, ...] = ()
     point: Mapping[str, Number] | None = field(default=None, compare=False)
@@ -75,6 +78,7 @@ class Proposal(Generic[V]):
 
     version: V
     strategies: tuple[str, ...]
+    schedule: Schedule | None
     effects: tuple[Effect, ...]
     counters: Mapping[str, CounterValue] = field(compare=False)
     limits: System
@@ -84,16 +88,16 @@ class Proposal(Generic[V]):
 class Case(Generic[V]):
     """A leaf of the discussion: a version, the systems under which it is chosen, and how it came about.
 
-    ``unfinished`` is the version before the strategies that are applied at a leaf, ``strategies[:decided]`` those
-    applied to get there.  ``proposals`` go before the version, in their order.
+    ``unfinished`` is the end of the path before the strategies that are applied at a leaf.  ``proposals`` go before the
+    version, in their order.
     """
 
     version: V
-    unfinished: V
-    decided: int
+    unfinished: Quintuple[V]
     systems: tuple[System, ...]
     paths: tuple[System, ...]
     strategies: tuple[str, ...]
+    schedule: Schedule | None
     effects: tuple[Effect, ...]
     steps: tuple[Step, ...]
     refusals: int

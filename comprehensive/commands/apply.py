@@ -22,7 +22,7 @@ from metafork.comprehensive.commands.faults import (
 
 if TYPE_CHECKING:
     from metafork.ir.program import Program
-    from metafork.transform.schedule import Schedule
+    from metafork.transform.directive import Schedule
 
 
 @click.command()

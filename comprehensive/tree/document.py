@@ -14,15 +14,24 @@ from metafork.algebra.symbols import DerivedSymbol, without_rounding
 from metafork.comprehensive.systems.points import Number
 from metafork.comprehensive.systems.signs import Signs
 from metafork.comprehensive.systems.systems import System
-from metafork.comprehensive.tree.schedule_tree import CounterInfo, Leaf, ScheduleTree, Tree, title_of, variant_title
+from metafork.comprehensive.tree.schedule_tree import (
+    CounterInfo,
+    Leaf,
+    ScheduleTree,
+    Tree,
+    Variant,
+    title_of,
+    variant_title,
+)
 from metafork.comprehensive.tree.wording import Words, limits_in_words
 from metafork.evaluators.counter import CounterValue
 from metafork.ir.program import ParameterKind
 from metafork.runtime.machine import SYMBOLS as LIMITS
+from metafork.transform.directive import text_of
 
 
 class VariantDocument(Struct, frozen=True):
-    """A variant as ``Variant`` has it, without its program."""
+    """A variant as ``Variant`` has it, its schedule as text, without its program."""
 
     number: int
     kernel: str
@@ -31,6 +40,7 @@ class VariantDocument(Struct, frozen=True):
     counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
     limits: System = ()
     values: Mapping[str, int] = msgspec.field(default_factory=dict)
+    schedule: str = ""
 
     @property
     def title(self) -> str:
@@ -231,11 +241,15 @@ def _leaf_document(leaf: Leaf) -> LeafDocument:
         id=leaf.id,
         systems=leaf.systems,
         trace=leaf.trace,
-        variants=tuple(
-            VariantDocument(one.number, one.kernel, one.strategies, one.effects, one.counters, one.limits, one.values)
-            for one in leaf.variants
-        ),
+        variants=tuple(map(_variant_document, leaf.variants)),
         witness=leaf.witness,
+    )
+
+
+def _variant_document(one: Variant) -> VariantDocument:
+    schedule = text_of(one.schedule)
+    return VariantDocument(
+        one.number, one.kernel, one.strategies, one.effects, one.counters, one.limits, one.values, schedule
     )
 
 

@@ -171,6 +171,7 @@ def _variant(
     title = leaf.title_of(variant) if variant is not leaf.own else "as the leaf says"
     lines = [f"- variant {variant.number}, `{variant.kernel}`: {title}{needs}"]
     lines += [f"  - strategies {_code(variant.strategies)}"] if variant.strategies else []
+    lines += [f"  - schedule `{variant.schedule}`"] if variant.schedule else []
     units = {counter.name: counter.unit for counter in schedule.counters}
     for name, value in variant.counters.items():
         unit = units.get(name)

@@ -16,6 +16,7 @@ from metafork.evaluators.counter import CounterValue, Measure
 from metafork.ir.program import Program, Version
 from metafork.runtime.machine import OwnLimit
 from metafork.strategies.strategy import Remark
+from metafork.transform.directive import Schedule
 
 ORDER = "order of leaves"
 """The subject of notes that say which leaf goes before which, and why."""
@@ -91,15 +92,17 @@ class Variant(Struct, frozen=True):
     """A kernel of a leaf: a version of the program with the leaf's meaning, and when it may run.
 
     ``number`` is its place in the leaf, from 1.  It runs where ``limits`` hold too, and where parameters have its
-    ``values``, which it is compiled for: it is an *instance* then.  ``strategies`` were applied in that order, and
-    ``effects`` say what the version is like in the end (``x in shared memory``), empty where it is as written.
-    ``counters`` maps a counter's name to its value on the version.
+    ``values``, which it is compiled for: it is an *instance* then.  ``strategies`` were applied in that order;
+    ``schedule`` are their directives, which make the version of the program as it was written.  ``effects`` say what
+    the version is like in the end (``x in shared memory``), empty where it is as written.  ``counters`` maps a
+    counter's name to its value on the version.
     """
 
     number: int
     kernel: str
     version: Version
     strategies: tuple[str, ...] = ()
+    schedule: Schedule | None = ()
     effects: tuple[str, ...] = ()
     counters: Mapping[str, CounterValue] = msgspec.field(default_factory=dict)
     limits: tuple[Constraint, ...] = ()

@@ -115,6 +115,7 @@ def _variant_to_json(schedule: ScheduleDocument, variant: VariantDocument) -> di
         "kernel": variant.kernel,
         **({"values": dict(variant.values)} if variant.values else {}),
         "strategies": list(variant.strategies),
+        **({"schedule": variant.schedule} if variant.schedule else {}),
         **({} if variant.effects is None else {"effects": list(variant.effects)}),
         "limits": [schedule.text(constraint) for constraint in variant.limits],
         "counters": {name: schedule.value_text(value) for name, value in variant.counters.items()},

@@ -196,6 +196,7 @@ def _variant(data: Value, number: int, symbols: set[str], program: Sequence[str]
         _counters(data, symbols),
         _system(data["limits"], symbols),
         {} if values is None else _values(values, program),
+        data["schedule"].text() if data.has("schedule") else "",
     )
 
 

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 from msgspec import Struct, structs
 
-from metafork.analysis.analyses import Analyses
-from metafork.ir.program import Program
-from metafork.transform.cache import Cache
+from metafork.transform.aligned_start import Align
 from metafork.transform.coarsen import Coarsen
-from metafork.transform.directive import Directive, Refused
+from metafork.transform.cse import Cse
+from metafork.transform.directive import Directive, Schedule, name_of
 from metafork.transform.grow import Grow
 from metafork.transform.interchange import Interchange
+from metafork.transform.placement import Cache, Delinearize, LayOut, Stages, Transpose, Uncache, Vectorize
+from metafork.transform.promote import Promote
+from metafork.transform.reroll import Reroll
+from metafork.transform.specialize import Specialize
 from metafork.transform.stride import Stride
+from metafork.transform.strips import Strips
 from metafork.transform.tile import Tile
+from metafork.transform.to_grid import ToGrid
 from metafork.transform.unroll_and_jam import UnrollAndJam
 
-Schedule = tuple[Directive, ...]
-
 DIRECTIVES: dict[str, type[Struct]] = {
-    "tile": Tile, "grow": Grow, "interchange": Interchange, "cache": Cache, "stride": Stride,
-    "coarsen": Coarsen, "unroll_and_jam": UnrollAndJam,
+    name_of(one): one
+    for one in (
+        Specialize, Tile, Grow, Interchange, Reroll, ToGrid, Strips, Align, Cse, Promote, Coarsen, UnrollAndJam, Stride,
+        Delinearize, Cache, Uncache, LayOut, Transpose, Vectorize, Stages,
+    )
 }  # fmt: skip
 """By the name of their text."""
 
@@ -58,7 +64,10 @@ def _directive(name: str, arguments: Sequence[str]) -> Directive:
         raise ScheduleError(f"there is no directive `{name}`; there are {', '.join(DIRECTIVES)}")
     of_type = DIRECTIVES[name]
     fields = [field.name for field in structs.fields(of_type)]
-    values: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    if fields[:1] in (["arrays"], ["values"]):
+        pairs = [tuple(part.strip() for part in argument.split("=")) for argument in arguments]
+        values, arguments = {fields[0]: tuple(arguments) if fields[0] == "arrays" else pairs}, ()
     in_order = True
     for place, argument in enumerate(arguments):
         word, named, value = (part.strip() for part in argument.partition("="))
@@ -74,31 +83,3 @@ def _directive(name: str, arguments: Sequence[str]) -> Directive:
         return cast("Directive", msgspec.convert(values, of_type, strict=False))
     except ValueError as error:
         raise ScheduleError(f"`{name}({', '.join(arguments)})`: {error}") from None
-
-
-def text_of(schedule: Schedule) -> str:
-    """Return the text of a schedule, which reads back as the same."""
-    return "; ".join(map(_text, schedule))
-
-
-def _text(directive: Directive) -> str:
-    assert isinstance(directive, Struct)
-    (name,) = (name for name, of_type in DIRECTIVES.items() if isinstance(directive, of_type))
-    parts: list[str] = []
-    for field in structs.fields(type(directive)):
-        value = getattr(directive, field.name)
-        if field.required:
-            parts.append(str(value))
-        elif value != field.default:
-            parts.append(f"{field.name}={value.value}")
-    return f"{name}({', '.join(parts)})"
-
-
-def applied(program: Program, schedule: Sequence[Directive], analyses: Analyses) -> Program | Refused:
-    """Return a program with all directives applied, in their order, or why one is not."""
-    for directive in schedule:
-        result = directive.apply(program, analyses)
-        if isinstance(result, Refused):
-            return Refused(f"{_text(directive)} does not apply: {result.reason}", result.span)
-        program = result
-    return program

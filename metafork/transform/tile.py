@@ -15,7 +15,6 @@ from metafork.ir.rewriting import arrays_read, names_of, substitute_body, variab
 from metafork.ir.visitor import Body
 from metafork.transform import legality
 from metafork.transform.directive import Refused
-from metafork.transform.in_threads import in_threads
 from metafork.transform.loops import (
     INT,
     GridLoop,
@@ -25,6 +24,7 @@ from metafork.transform.loops import (
     each_replaced,
     loop_named,
 )
+from metafork.transform.nests.in_threads import in_threads
 
 
 class Layout(Enum):
@@ -55,7 +55,7 @@ class Tile(Struct, frozen=True):
                                                        }
 
     Of a thread loop, the loops of the same dimension in all phases are split; of a grid loop, a block runs the tile in
-    each of its phases (``metafork.transform.in_threads``), and with ``tail=peel`` the rest has blocks of its own.
+    each of its phases (``metafork.transform.nests.in_threads``), and with ``tail=peel`` the rest has blocks of its own.
     ``strided``: ``v = v_i * v_tiles + v_o``, so that neighbours in a block stay neighbours.
 
     Legal: the order of grid and thread loops is free, by what ``meta_for`` promises, where nothing that the block does

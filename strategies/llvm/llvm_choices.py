@@ -69,7 +69,7 @@ class Choice(Strategy, frozen=True):
         (old, new), what = counts
         if new >= old:
             return NotApplied(f"LLVM's code would take {new} {what}, no fewer than {old}")
-        return Applied(changed, f"takes {new} {what} instead of {old}", Effect(self.effect))
+        return Applied(changed, f"takes {new} {what} instead of {old}", Effect(self.effect), schedule=())
 
 
 def _counts(

@@ -74,7 +74,7 @@ class RegisterPressure(Strategy, frozen=True):
         if reason is not None:
             return NotApplied(reason)
         note = f"takes {after} registers per thread instead of {before}, by LLVM's own passes"
-        return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"))
+        return Applied(changed, note, Effect("fewer registers", f"level {self.name.removeprefix(STEM)}"), schedule=())
 
 
 _REGISTERS = frozenset({"registers_per_thread", "registers_per_block", "occupancy"})

@@ -83,7 +83,7 @@ class Shuffle(Strategy, frozen=True):
         words = [f"{shuffles} loads became shuffles"] if shuffles else []
         words += [f"{reuses} reuse a register"] if reuses else []
         note = f"{' and '.join(words)}, {_proof(report)}; {new.numerator} loads remain where a warp is whole"
-        return Applied(after, note, Effect(SHUFFLED))
+        return Applied(after, note, Effect(SHUFFLED), schedule=())
 
 
 def _on_the_straight_way(code: LeafPtx) -> tuple[int, int]:

@@ -19,7 +19,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   Where they share nothing, vectors pay for threads that hardly compute: copies, sums of arrays.
   A warp then has no more requests than with one result per thread, and asks for no more sectors
   (``lowering.unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
-  a multiple instead, if that computes the same (``strategies.loops.aligned_start``).
+  a multiple instead, if that computes the same (``transform.aligned_start``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
 - *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
@@ -67,17 +67,18 @@ from metafork.ir.marks import (
 )
 from metafork.ir.program import Program, Var, Version
 from metafork.ir.rewriting import private_arrays
-from metafork.strategies.loops.aligned_start import with_aligned_start
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.strategies.threads.trees import adds_up_rows
-from metafork.transform.directive import Refused
+from metafork.transform.aligned_start import Align
+from metafork.transform.coarsen import Coarsen
+from metafork.transform.directive import Refused, Schedule, applied
 from metafork.transform.grow import Grow
-from metafork.transform.schedule import applied
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
+FROM_MULTIPLES = Align(COLUMNS[0])
 ROWS, FEW_ROWS = 8, 4
 PLANES, FEWER_PLANES = (8, 4), (2, 4)
 """Rows without columns, and planes with rows of each."""
@@ -132,6 +133,14 @@ class _Shape(Struct, frozen=True):
     counts: tuple[int, ...]
     note: str
     needs: tuple[Need[Version], ...] = (FULL_WARP,)
+    aligned: bool = False
+
+    @property
+    def schedule(self) -> Schedule:
+        """The directives that make it."""
+        threads = phases(self.program)[0].threads
+        results = tuple(Coarsen(threads[axis].var, count) for axis, count in several_results(self.program).items())
+        return (FROM_MULTIPLES, *results) if self.aligned else results
 
     @property
     def columns(self) -> bool:
@@ -181,7 +190,8 @@ def _taller(tiled: _Tiled) -> _Shape | str:
         f"{columns} neighbouring iterations of the innermost thread loop and {rows} of thread loop {loop}, in vectors"
     )
     extent = phases(program)[0].threads[loop].extent
-    return _Shape(mapped, (rows, columns), f"{note}: {saved}", (FULL_WARP, Need(Multiple(extent, rows), 1)))
+    needs = FULL_WARP, Need(Multiple(extent, rows), 1)
+    return _Shape(mapped, (rows, columns), f"{note}: {saved}", needs, shorter.aligned)
 
 
 def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = False) -> _Shape | str:
@@ -201,8 +211,8 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
     loop = _sharing(tiled, place)
     if loop is None and (place or part > 2):
         return NO_OTHER
-    for begins in (program, analyses.of(_from_multiples, program)):
-        if begins is None:
+    for begins in (program, analyses.of(FROM_MULTIPLES.apply, program)):
+        if isinstance(begins, Refused):
             break
         most = MANY if tiled.adds_up else iterations(program, -1)  # one thread has the sum of a tree
         for columns in (one for one in COLUMNS[pairs:] if one <= most):
@@ -219,7 +229,8 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
                 note = f"{columns} neighbouring iterations of the innermost thread loop"
                 note += "" if several is None else f" and {rows} of thread loop {loop}"
                 note += ", in vectors" if begins is program else f", in vectors, from a multiple of {COLUMNS[0]} on"
-                return _Shape(mapped, (columns,) if several is None else (rows, columns), note)
+                counts = (columns,) if several is None else (rows, columns)
+                return _Shape(mapped, counts, note, aligned=begins is not program)
     return APART
 
 
@@ -317,17 +328,14 @@ OF_TREES = {"columns", "pairs"}
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
-def _grown(program: Program, analyses: Analyses) -> Program:
+def _grown(program: Program, analyses: Analyses) -> tuple[Program, Schedule]:
     """Return a program whose blocks have as many threads as without tiles, where ``meta_block`` said how many."""
     if not program.blocked or len(phases(program)) != 1:
-        return program
+        return program, ()
     threads = phases(program)[0].threads
-    grown = applied(program, [Grow(loop.var, loop.results) for loop in threads if loop.results > 1], analyses)
-    return program if isinstance(grown, Refused) else grown
-
-
-def _from_multiples(program: Program, analyses: Analyses) -> Program | None:
-    return with_aligned_start(program, COLUMNS[0], analyses.facts(program))
+    larger = tuple(Grow(loop.var, loop.results) for loop in threads if loop.results > 1)
+    grown = applied(program, larger, analyses)
+    return (program, ()) if isinstance(grown, Refused) else (grown, larger)
 
 
 def _in_registers(memory: BlockMemory) -> list[set[str]]:
@@ -375,13 +383,14 @@ class RegisterTile(Strategy, frozen=True):
             if isinstance(shape, _Shape):
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
-                grown = _grown(shape.program, analyses) if self.grows else shape.program
+                grown, larger = _grown(shape.program, analyses) if self.grows else (shape.program, ())
                 left = shapes[number:] if own else _left(shapes[number:], kind, shape, grows=grown is not shape.program)
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
                 whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))
                 tiled = replace(version, program=grown)
-                return Applied(tiled, f"a thread runs {shape.note}", effect, needs=needs, otherwise=smaller)
+                schedule = (*shape.schedule, *larger)
+                return Applied(tiled, f"a thread runs {shape.note}", effect, (), needs, smaller, schedule)
             reasons.append(shape)
         if self.shapes != tuple(SHAPES) and (fewer := self._of_fewer(program)) is not None:
             return fewer.apply(version, analyses)

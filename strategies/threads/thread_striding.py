@@ -20,12 +20,11 @@ work allow (256 at most).
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.ir.program import Version
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy, after
+from metafork.transform.stride import Stride
 
 
 class ThreadStriding(Strategy, frozen=True):
@@ -41,7 +40,6 @@ class ThreadStriding(Strategy, frozen=True):
         """Return the version with fewer threads."""
         if version.program.striding is not None:
             return NotApplied("threads stride over this block already")
-        program = replace(version.program, striding=analyses.hardware.warp_size)
         note = "a warp or more threads walk the thread loops of a block"
         try:
             private = {
@@ -51,7 +49,8 @@ class ThreadStriding(Strategy, frozen=True):
             return NotApplied(str(reason))
         if private:
             note += f"; elements of {', '.join(sorted(private))} leave the registers for global memory"
-        return Applied(replace(version, program=program), note, Effect("few threads stride over a block"))
+        schedule = (Stride(analyses.hardware.warp_size),)
+        return after(version, schedule, analyses, note, Effect("few threads stride over a block"))
 
 
 STRATEGY = ThreadStriding()

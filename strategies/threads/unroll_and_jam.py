@@ -29,7 +29,8 @@ from metafork.ir.marks import jammed_loops, phases, results_of
 from metafork.ir.program import Program, Version
 from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
 from metafork.strategies.threads.needs import PTX
-from metafork.transform.directive import Refused
+from metafork.transform.directive import Refused, Schedule
+from metafork.transform.placement import Vectorize
 from metafork.transform.unroll_and_jam import UnrollAndJam as Directive
 
 MOST_RESULTS = 16
@@ -58,12 +59,13 @@ class UnrollAndJam(Strategy, frozen=True):
         tiled = program
         for phase in phases(program):
             tiled, _ = self._jammed(tiled, phase.body, analyses)
+        schedule: Schedule = tuple(Directive(name, factor) for name, factor in jammed_loops(tiled).items())
         if differ(tiled.mapped(wide=True), tiled, analyses):
-            tiled = tiled.mapped(wide=True)
+            tiled, schedule = tiled.mapped(wide=True), (*schedule, Vectorize())
         if tiled is program:
             return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
         note = f"{self.most} iterations of a loop run together, and share what loops in it load"
-        return Applied(Version(tiled, version.ir_strategies), note, Effect("unroll-and-jam"))
+        return Applied(Version(tiled, version.ir_strategies), note, Effect("unroll-and-jam"), schedule=schedule)
 
     def _jammed(self, program: Program, body: Sequence[ir.Stmt], analyses: Analyses) -> tuple[Program, int]:
         """Return a program with loops of a thread's code jammed, and how many iterations of nested ones that makes."""

@@ -6,10 +6,10 @@ from metafork.analysis.analyses import Analyses
 from metafork.ir.invariants import check_program
 from metafork.ir.program import Version
 from metafork.printing.metafork_text import metafork_text
-from metafork.strategies import cse
 from metafork.strategies.cse import STRATEGIES
 from metafork.strategies.granularity import STRATEGY as GRANULARITY
 from metafork.strategies.strategy import Applied, NotApplied
+from metafork.transform import cse
 from tests.metafork.interpreter import UndefinedBehaviourError, program, results
 from tests.metafork.programs import JACOBI, MATADD, MATMUL, TRANSPOSE
 from tests.metafork.random_code import BODIES, nest

@@ -47,6 +47,7 @@ class Result:
     effect: Effect | None = None
     needs: tuple[Need, ...] = ()
     otherwise: None = None
+    schedule: None = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from metafork.ir.invariants import check_program
 from metafork.ir.messages.source import Source
 from metafork.ir.program import Phase, walk_statements
 from metafork.printing.metafork_text import metafork_text
-from metafork.transform.directive import Refused
-from metafork.transform.schedule import applied, schedule_of
+from metafork.transform.directive import Refused, applied
+from metafork.transform.schedule import schedule_of
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import MATMUL
 

@@ -4,8 +4,8 @@ import pytest
 
 from metafork.analysis.analyses import Analyses
 from metafork.printing.metafork_text import metafork_text
-from metafork.transform.directive import Refused
-from metafork.transform.schedule import applied, schedule_of
+from metafork.transform.directive import Refused, applied
+from metafork.transform.schedule import schedule_of
 from tests.metafork.interpreter import program, results
 
 TEXT = """

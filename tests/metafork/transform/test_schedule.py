@@ -2,7 +2,8 @@
 
 import pytest
 
-from metafork.transform.schedule import ScheduleError, schedule_of, text_of
+from metafork.transform.directive import text_of
+from metafork.transform.schedule import ScheduleError, schedule_of
 from metafork.transform.tile import Layout, Tail, Tile
 
 
@@ -26,7 +27,10 @@ def test_the_text_reads_back(text):
         ("tile", "`tile` is no directive"),
         ("tile(v, 4) cache(a)", "`tile(v, 4) cache(a)` is no directive"),
         ("tile(v, (4))", "is no directive"),
-        ("split(v, 4)", "there is no directive `split`; there are tile, grow, interchange, cache, stride"),
+        (
+            "split(v, 4)",
+            "there is no directive `split`; there are specialize, tile, grow, interchange",
+        ),
         ("tile(v)", "`tile(v)`: factor is missing"),
         ("tile(v, 4, 4, 4, 4)", "`4` has no place in `tile(loop, factor, layout, tail)`"),
         ("tile(v, 4, loop=u)", "`loop=u` has no place"),

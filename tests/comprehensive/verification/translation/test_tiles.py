@@ -10,7 +10,8 @@ from metafork.comprehensive.verification.translation.translation import validate
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
 from metafork.printing.metafork_text import metafork_text
-from metafork.transform.schedule import applied, schedule_of
+from metafork.transform.directive import applied
+from metafork.transform.schedule import schedule_of
 from tests.metafork.programs import MATMUL
 
 STEPS = """

@@ -1,27 +1,23 @@
 """Loops of a thread whose ends are the same for all threads of a block, with what stands around them.
 
-A block walks such a loop in strips (``strategies.threads.strip_mining``, ``strategies.threads.reduction_tile``).
+A block may walk such a loop in strips (``metafork.transform.strips``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import at_most
 from metafork.algebra.prover import Prover
-from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import CountedLoop, counted_loop
-from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
-from metafork.analysis.references import Reference, breaks
-from metafork.analysis.values.loop_ranges import LoopKind
+from metafork.analysis.references import breaks
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.rewriting import assigned_variables, names_in, variables, without_unread
-from metafork.strategies.window_worth import Growth
+from metafork.ir.rewriting import assigned_variables, variables, without_unread
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT
@@ -136,42 +132,3 @@ def _steady(code: Body, around: frozenset[str], own: Set[str], changing: Set[str
 def is_plain(expr: ir.Expr) -> bool:
     """Say whether an expression reads no memory and calls nothing."""
     return not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr))
-
-
-def read_in(nest: Nest, references: Sequence[Reference]) -> list[Reference] | str:
-    """Return the accesses of a loop that is worth strips, or why it is not."""
-    variable = nest.view.variable.name
-    needed = names_in((nest.loop, *nest.behind))
-    if any(isinstance(one, ir.Declare) and one.value is None and one.name in needed for one in nest.before):
-        return f"a scalar has no value before the loop over {variable}"
-    inside = {part for part in ir.parts_of((nest.loop,)) if isinstance(part, ir.Element)}
-    found: list[Reference] = []
-    for one in references:
-        ranges = [loop for loop in one.loops if loop.var == variable and loop.kind is LoopKind.SERIAL]
-        if one.element not in inside or not ranges:
-            continue
-        trips = ranges[0].trips
-        if trips is not None and trips.is_constant and trips.constant_value() <= LARGEST_BLOCK:
-            return f"the loop over {variable} has few iterations"
-        found.append(one)
-    return found
-
-
-def not_known(one: Reference, variable: str) -> str | None:
-    """Say that it is not known which elements of an array a loop comes to, where that is so."""
-    if None in one.indices or one.clamped or one.wrapped:
-        return f"the elements of {one.array} that the loop over {variable} comes to are not known"
-    return None
-
-
-def why_no_room(mined: ir.Program, analyses: Analyses) -> str | None:
-    """Say why the strips of a program have no place in shared memory."""
-    try:
-        memory = block_memory(mined, analyses)
-    except UnknownSizeError as reason:
-        return str(reason)
-    if memory.left_out:
-        return memory.left_out[0].reason
-    growth, known = Growth.of(mined, analyses), (*memory.facts.derived, *memory.derived)
-    wide = [held.window.array.name for path in memory.paths for held in path.windows if growth.grows(held.words, known)]
-    return f"a strip of {wide[0]} grows with the data" if wide else None

@@ -4,7 +4,7 @@ from metafork.analysis.facts import program_facts
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import For, walk_statements
 from metafork.printing.statements import statements
-from metafork.strategies.loops.normal_form import from_zero
+from metafork.transform.nests.normal_form import from_zero
 from tests.metafork.programs import program
 
 

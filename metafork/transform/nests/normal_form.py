@@ -15,7 +15,7 @@ from metafork.analysis.values.scope import Scope
 from metafork.ir.polynomial_code import code_of, may_be_negative
 from metafork.ir.program import Assign, Declare, Expr, For, IntConst, Program, Var, binary
 from metafork.ir.rewriting import fresh_name, names_of
-from metafork.strategies.loops.simplification import simplified
+from metafork.transform.nests.simplification import simplified
 
 
 def from_zero(loop: For, program: Program, scope: Scope) -> For | None:

@@ -40,8 +40,8 @@ from metafork.ir.rewriting import (
     fresh_name,
     names_of,
 )
-from metafork.strategies.loops.grid_tile import ExactQuotients, Joining, Tile
-from metafork.strategies.loops.simplification import simplified
+from metafork.transform.nests.grid_tile import ExactQuotients, Joining, Tile
+from metafork.transform.nests.simplification import simplified
 
 
 def join(joining: Joining) -> tuple[ir.Program, str]:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.program import For
 from metafork.printing.statements import statements
-from metafork.strategies.loops.spine import spine_of
+from metafork.transform.nests.spine import spine_of
 from tests.metafork.programs import program
 
 

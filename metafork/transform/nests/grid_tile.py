@@ -1,4 +1,4 @@
-"""A granularity loop's variable ``k`` as part of a grid variable, with no division (``strategies.loops.grid_index``).
+"""A granularity loop's variable ``k`` as part of a grid variable, with no division (``transform.nests.grid_index``).
 
 ``Tile`` tries one grid variable and one way, fine or coarse: it checks that every root of the program is a function of
 the new index alone, and rewrites the program for it on the way.
@@ -29,7 +29,7 @@ from metafork.ir.rewriting import (
     variables,
 )
 from metafork.ir.visitor import Rewriter
-from metafork.strategies.loops.simplification import factors, product, simplified, summands
+from metafork.transform.nests.simplification import factors, product, simplified, summands
 
 Body = tuple[ir.Stmt, ...]
 

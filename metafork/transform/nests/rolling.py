@@ -35,7 +35,7 @@ from metafork.ir.rewriting import (
     with_operands,
     without_unread,
 )
-from metafork.strategies.loops.simplification import factors, product, simplified, summands
+from metafork.transform.nests.simplification import factors, product, simplified, summands
 
 Body = tuple[ir.Stmt, ...]
 MAX_STATEMENTS = 64

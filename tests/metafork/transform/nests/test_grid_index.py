@@ -1,4 +1,4 @@
-from tests.strategies.loops.grid_programs import POINTS, ROW, in_grid, joined
+from tests.metafork.transform.nests.grid_programs import POINTS, ROW, in_grid, joined
 
 
 def test_a_loop_that_fits_no_grid_variable_is_decoded_from_the_innermost():

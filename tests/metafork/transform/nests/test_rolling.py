@@ -8,7 +8,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Declare, Var
 from metafork.printing.expressions import expression
 from metafork.printing.statements import statements
-from metafork.strategies.loops.rolling import definition_of, rolled_bodies, shift_between
+from metafork.transform.nests.rolling import definition_of, rolled_bodies, shift_between
 from tests.metafork.interpreter import program, results
 
 

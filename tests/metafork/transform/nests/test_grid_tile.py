@@ -1,10 +1,10 @@
 import pytest
 
 from metafork.printing.statements import statements
-from metafork.strategies.loops.grid_tile import without_zeros
+from metafork.transform.nests.grid_tile import without_zeros
 from tests.metafork.interpreter import program
 from tests.metafork.random_code import nest
-from tests.strategies.loops.grid_programs import POINTS, ROW, in_grid, joined
+from tests.metafork.transform.nests.grid_programs import POINTS, ROW, in_grid, joined
 
 FINE = "int p = (i * s + k) * B + v;"
 

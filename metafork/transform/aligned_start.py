@@ -32,6 +32,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import conjuncts
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
@@ -47,9 +48,36 @@ from metafork.ir.rewriting import (
     names_of,
     variables,
 )
+from metafork.transform.directive import Refused
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]
+
+
+class Align(Struct, frozen=True):
+    """Let the tiles of the innermost loops that can begin at a ``multiple``.
+
+    align(4)::
+
+        int j = k + 1 + p * B + q;           -->   int j = (k + 1) / 4 * 4 + p * B + q;
+        if (j < n)                                 if (j >= k + 1 && j < n)
+          S(j);                                      S(j);
+    """
+
+    multiple: int
+
+    def __post_init__(self) -> None:
+        if self.multiple not in (2, 4, 8):
+            raise ValueError(f"multiple is 2, 4 or 8, not {self.multiple}")
+
+    def apply(self, program: ir.Program, analyses: Analyses) -> ir.Program | Refused:
+        """Return the program whose tiles begin at multiples."""
+        aligned = with_aligned_start(program, self.multiple, analyses.facts(program))
+        if aligned is None:
+            return Refused(
+                f"no loops are proved to begin elsewhere than at a multiple of {self.multiple}", program.span
+            )
+        return aligned
 
 
 def with_aligned_start(program: ir.Program, multiple: int, facts: Facts) -> ir.Program | None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from metafork.ir.arithmetic.evaluation import NoValueError, integer_value
 from metafork.ir.arithmetic.types import ScalarType, common_type
 from metafork.ir.program import Cast, Conditional, IntConst, Unary, Var, binary
-from metafork.strategies.loops.simplification import factors, product, simplified, summands
+from metafork.transform.nests.simplification import factors, product, simplified, summands
 
 INT, UNSIGNED, LONG, CHAR = ScalarType.INT, ScalarType.UNSIGNED_INT, ScalarType.LONG, ScalarType.CHAR
 LIMITS = {INT: (-(2**31), 2**31 - 1), UNSIGNED: (0, 2**32 - 1), LONG: (-(2**63), 2**63 - 1), CHAR: (-128, 127)}

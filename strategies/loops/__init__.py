@@ -1,1 +1,0 @@
-"""What strategies know about loops: the spine of a nest, dependences, grid indices, rolling, simplification."""
