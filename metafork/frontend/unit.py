@@ -28,7 +28,6 @@ from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.nests.table_rows import led_to_rows
 from metafork.frontend.pragmas.contraction import contraction_at
 from metafork.frontend.pragmas.given_memory import given_memory
-from metafork.frontend.pragmas.mapping import pragma_before, with_mapping
 from metafork.frontend.pragmas.pointers import (
     NOT_KNOWN,
     Promise,
@@ -41,6 +40,7 @@ from metafork.frontend.pragmas.pointers import (
     single_elements,
 )
 from metafork.frontend.pragmas.promises import promises_within
+from metafork.frontend.pragmas.schedule import schedule_pragma
 from metafork.frontend.schedules.inlining.functions import Functions
 from metafork.frontend.schedules.program import ProgramBuilder
 from metafork.frontend.schedules.values.promised_sizes import in_parameters
@@ -374,12 +374,7 @@ class UnitParser(TextReader):
             except RefusedError:
                 continue
             self._check_names(preprocessed, host.body.span, program)
-            mapping, directives = (
-                pragma_before(preprocessed.directives, preprocessed.tokens, (site.statement.span, words), word)
-                for word in ("mapping", "schedule")
-            )
-            if mapping is not None:
-                program = with_mapping(program, mapping, self._reporter)
+            directives = schedule_pragma(preprocessed.directives, preprocessed.tokens, (site.statement.span, words))
             sites[number], programs[number] = site, program
             doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
             span = site.statement.span

@@ -28,6 +28,17 @@ class Layout(Struct, frozen=True):
 ROW_BY_ROW = Layout()
 """The layout of C."""
 
+FORMS = {
+    "rows": ROW_BY_ROW,
+    "padded": Layout(padding=1),
+    "xor": Layout("row"),
+    **{f"xor{bits}": Layout("row", bits) for bits in range(1, 5)},
+    "reversed": Layout("reversed"),
+}
+"""Layouts by their words: columns combined with all bits of the row, with the lowest of them, ..."""
+
+FORM_OF = {layout: word for word, layout in FORMS.items()}
+
 
 class Mapping(Struct, frozen=True):
     """``cached`` names the arrays that go through shared memory.

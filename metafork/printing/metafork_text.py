@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from metafork.ir.mapping import Mapping
+from metafork.ir.mapping import FORM_OF
 from metafork.ir.marks import jammed_loops, phases, unmarked
 from metafork.ir.program import Derived, Element, Expr, IntConst, Parameter, Phase, Program, Stmt, Table
 from metafork.ir.rewriting import fresh_name, map_body, map_expression, names_of, variables
@@ -138,24 +138,17 @@ def _assertion(condition: Expr) -> str:
     return f"assert({expression(condition)});"
 
 
-def _mapping_items(mapping: Mapping) -> list[str]:
-    """Return what no clause can say of a mapping; ``metafork.frontend.pragmas.mapping`` reads it."""
-    items = [f"layout({name}, {one.turn}, {one.bits}, {one.padding})" for name, one in mapping.layouts]
-    if mapping.transposed:
-        items.append(f"transposed({', '.join(mapping.transposed)})")
-    if mapping.wide:
-        items.append("wide()")
-    if mapping.stages > 1:
-        items.append(f"stages({mapping.stages})")
-    return items
-
-
 def _directives(program: Program) -> list[str]:
-    """Return the directives that make the marks of a program (``metafork.transform``)."""
-    several = [(loop.var, loop.results) for loop in phases(program)[0].threads if loop.results > 1]
-    stride = [] if program.striding is None else [f"stride({program.striding})"]
-    jammed = [f"unroll_and_jam({loop}, {factor})" for loop, factor in jammed_loops(program).items()]
-    return [*stride, *(f"coarsen({loop}, {factor})" for loop, factor in several), *jammed]
+    """Return the directives that make the marks and the mapping of a program (``metafork.transform``)."""
+    mapping = program.mapping
+    found = [f"lay_out({name}, {FORM_OF[layout]})" for name, layout in mapping.layouts]
+    found += [f"transpose({name})" for name in mapping.transposed]
+    found += [f"coarsen({loop.var}, {loop.results})" for loop in phases(program)[0].threads if loop.results > 1]
+    found += [f"unroll_and_jam({loop}, {factor})" for loop, factor in jammed_loops(program).items()]
+    found += ["vectorize()"] if mapping.wide else []
+    found += [f"stages({mapping.stages})"] if mapping.stages > 1 else []
+    found += [] if program.striding is None else [f"stride({program.striding})"]
+    return found
 
 
 def _schedule(program: Program, indent: int) -> list[str]:
@@ -163,8 +156,6 @@ def _schedule(program: Program, indent: int) -> list[str]:
     clause = f" cache({', '.join(mapping.cached)})" if mapping.decided or mapping.cached else ""
     clause += f" meta_min_blocks({program.min_blocks.value})" if program.min_blocks is not None else ""
     lines = [f"{' ' * indent}meta_schedule{clause} {{"]
-    if items := _mapping_items(mapping):
-        lines.insert(0, f"{' ' * indent}#pragma metafork mapping {' '.join(items)}")
     if directives := _directives(program):
         lines.insert(0, f"{' ' * indent}#pragma metafork schedule({'; '.join(directives)})")
     if program.static:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import UnknownSizeError, block_memory
 from metafork.analysis.memory.flat_rows import with_rows
-from metafork.ir.mapping import Layout
+from metafork.ir.mapping import FORM_OF, FORMS, Layout
 from metafork.ir.messages.source import NOWHERE
 from metafork.ir.program import BlockArray, Program, walk_statements
 from metafork.transform.directive import Refused
@@ -29,6 +29,12 @@ class Delinearize(Struct, frozen=True):
         return Refused("no flat array has rows", program.span) if rows is program else rows
 
 
+def _unknown(program: Program, array: str) -> Refused | None:
+    known = [one.name for one in program.arrays]
+    names = ", ".join(f"`{name}`" for name in known)
+    return None if array in known else Refused(f"there is no array `{array}`; arrays are {names}", program.span)
+
+
 class Cache(Struct, frozen=True):
     """Bring what a block touches of an array to shared memory first, and write back from there.
 
@@ -44,14 +50,12 @@ class Cache(Struct, frozen=True):
 
     def apply(self, program: Program, analyses: Analyses) -> Program | Refused:
         """Return the program with the array in shared memory."""
-        known = [one.name for one in program.arrays]
-        if self.array not in known:
-            names = ", ".join(f"`{name}`" for name in known)
-            return Refused(f"there is no array `{self.array}`; arrays are {names}", program.span)
+        if refused := _unknown(program, self.array):
+            return refused
         before = program.mapping.cached if program.mapping.decided else ()
         if self.array in before:
             return program
-        together = tuple(name for name in known if name in {*before, self.array})
+        together = tuple(name for name in (one.name for one in program.arrays) if name in {*before, self.array})
         cached = program.mapped(cached=together, decided=True)
         try:
             left_out = block_memory(cached, analyses).left_out
@@ -85,16 +89,6 @@ class Uncache(Struct, frozen=True):
         return program.mapped(cached=cached, layouts=layouts, decided=True)
 
 
-FORMS = {
-    "rows": Layout(),
-    "padded": Layout(padding=1),
-    "xor": Layout("row"),
-    **{f"xor{bits}": Layout("row", bits) for bits in range(1, 5)},
-    "reversed": Layout("reversed"),
-}
-"""Layouts by the words of their texts: columns combined with all bits of the row, with the lowest of them, ..."""
-
-
 class LayOut(Struct, frozen=True):
     """Give the tile of an array in shared memory another layout (``metafork.ir.mapping.Layout``).
 
@@ -115,7 +109,7 @@ class LayOut(Struct, frozen=True):
     @staticmethod
     def of(array: str, layout: Layout) -> LayOut:
         """Return the directive that gives an array a layout."""
-        return LayOut(array, next(word for word, one in FORMS.items() if one == layout))
+        return LayOut(array, FORM_OF[layout])
 
     def apply(self, program: Program, analyses: Analyses) -> Program | Refused:
         """Return the program with the layout."""
@@ -141,6 +135,8 @@ class Transpose(Struct, frozen=True):
 
     def apply(self, program: Program, analyses: Analyses) -> Program | Refused:
         """Return the program with the array in registers."""
+        if refused := _unknown(program, self.array):
+            return refused
         mapping = program.mapping
         moved = program.mapped(
             cached=tuple(name for name in mapping.cached if name != self.array),

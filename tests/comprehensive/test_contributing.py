@@ -1,5 +1,6 @@
 """What CONTRIBUTING.md shows does what it says: its text is read, given as plugins, and run from end to end."""
 
+import importlib.util
 import json
 import os
 import re
@@ -8,12 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from metafork.analysis.analyses import Analyses
 from metafork.comprehensive import registry
 from metafork.comprehensive.optimize import discuss
 from metafork.comprehensive.plugins import load
 from metafork.evaluators.threads_per_block import COUNTER as THREADS
 from metafork.frontend import parse
 from metafork.ir.messages.source import Source
+from metafork.printing.metafork_text import metafork_text
+from metafork.transform.directive import Refused, applied
+from metafork.transform.schedule import DIRECTIVES, schedule_of
 from tests.comprehensive.metafork_command import metafork
 from tests.runtime.compiling import build, run, succeed
 
@@ -66,13 +71,31 @@ def shown(tmp_path_factory):
     return folder
 
 
-def test_the_page_shows_two_counters_two_strategies_and_a_back_end(shown):
+def test_the_page_shows_two_counters_a_directive_two_strategies_and_a_back_end(shown):
     names = {path.stem for path in shown.glob("*.py")}
-    assert names == {"phases_per_block", "threads_of_two_blocks", "small_block", "rolled", "dry"}
+    assert names == {"phases_per_block", "threads_of_two_blocks", "reverse", "small_block", "rolled", "dry"}
+
+
+def plugins_of(shown):
+    return [path for path in sorted(shown.glob("*.py")) if path.stem != "reverse"]
+
+
+def test_the_directive_is_one_module_and_one_entry(shown, monkeypatch):
+    spec = importlib.util.spec_from_file_location("reverse", shown / "reverse.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setitem(DIRECTIVES, "reverse", module.Reverse)
+    sum_ = "double sum = 0.0;\n          for (int k = 0; k < m; k++) sum += a[p][k] * x[k];\n          y[p] = sum;"
+    copy = TEXT.replace(sum_, "for (int k = 0; k < 4; k++) y[4 * p + k] = x[k];").replace("y[n]", "y[4 * n]")
+    program = parse(Source("copy.mf", copy)).schedules[0].program
+    text = metafork_text(applied(program, schedule_of("reverse(k)"), Analyses()))
+    assert "int k = 4 - 1 - k_r;" in text
+    product_of_rows = parse(Source("product.mf", TEXT)).schedules[0].program
+    assert isinstance(applied(product_of_rows, schedule_of("reverse(k)"), Analyses()), Refused)
 
 
 def test_the_worked_examples_make_a_tree(shown):
-    plugins = [load(str(path)) for path in sorted(shown.glob("*.py"))]
+    plugins = [load(str(path)) for path in plugins_of(shown)]
     counters = registry.counters(["phases_per_block", "threads_of_two_blocks"], plugins)
     strategies = registry.strategies(["small_block{threads=32}", "rolled"], plugins)
     unit = parse(Source("matmul.mf", (ROOT / "examples" / "matmul.mf").read_text(encoding="utf-8")))
@@ -89,7 +112,7 @@ def product(shown, tmp_path_factory):
     """A program with all four, optimized by the command line and compiled for the processor."""
     folder = tmp_path_factory.mktemp("product")
     (folder / "product.mf").write_text(TEXT)
-    plugins = [word for path in sorted(shown.glob("*.py")) for word in ("--plugin", path)]
+    plugins = [word for path in plugins_of(shown) for word in ("--plugin", path)]
     counters = "threads_of_two_blocks,registers_per_thread,phases_per_block"
     chosen = ["--counters", counters, "--strategies", "small_block,rolled", "--machine", "all"]
     metafork("optimize", "product.mf", *plugins, *chosen, cwd=folder)

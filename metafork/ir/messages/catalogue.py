@@ -422,12 +422,6 @@ _ENTRIES = (
         "use an index in place of moving the array, or exchange arrays of the same extents: `t = x; x = y; y = t;`.",
     ),
     Entry(
-        "MF0320",
-        "a mapping that cannot be",
-        "`#pragma metafork mapping` restores a printed leaf: it must fit the schedule that follows.",
-        "write the items as leaves print them, or remove the pragma.",
-    ),
-    Entry(
         "MF0321",
         "extents that cannot be",
         "`#pragma metafork extents` says how many elements the pointers of a function lead to.",

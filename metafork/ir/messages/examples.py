@@ -82,7 +82,6 @@ EXAMPLES: Mapping[str, str] = MappingProxyType(
         "MF0314": "`1.0L`, `99999999999999999999`, `0x1p2000`",
         "MF0315": "a parameter `FILE g` read in a schedule",
         "MF0316": "`x += 2;` for `float x[n]`, `x = y + 1;`, `f(&x)`",
-        "MF0320": "`#pragma metafork mapping stages(0)`",
         "MF0321": "`#pragma metafork extents(n[4])` for `int n`",
         "MF0322": "`#pragma metafork disjoint(b)` before `a[p] = 1;`",
         "MF0401": "`a[0] = i;` for every iteration `i` of the grid",

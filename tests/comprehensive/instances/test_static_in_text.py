@@ -128,8 +128,8 @@ def test_bare_fragments_and_functions_of_that_name(tmp_path):
 @pytest.mark.parametrize(
     "where",
     [
-        "#pragma metafork mapping stages(2)\nmeta_static",
-        "meta_static(s: 1)\n#pragma metafork mapping stages(2)\n",
+        "#pragma metafork schedule(stages(2))\nmeta_static",
+        "meta_static(s: 1)\n#pragma metafork schedule(stages(2))\n",
     ],
 )
 def test_a_pragma_stands_before_or_behind_it(where):

@@ -54,13 +54,11 @@ def test_leaves_of_examples(name, order):
 
 def test_every_item_is_read():
     program = read(
-        TILES % "#pragma metafork mapping layout(x, row, 3, 1) transposed(y) wide() stages(2)\n"
-        "  #pragma metafork schedule(coarsen(u, 8); coarsen(v, 2))"
+        TILES % "#pragma metafork schedule(coarsen(u, 8); coarsen(v, 2); lay_out(x, xor3); vectorize(); stages(2))"
     )
     assert results_of(program) == (8, 2)
     assert (program.mapping.wide, program.mapping.stages) == (True, 2)
-    assert program.mapping.layouts == (("x", Layout("row", 3, 1)),)
-    assert program.mapping.transposed == ("y",)
+    assert program.mapping.layouts == (("x", Layout("row", 3)),)
     assert (program.mapping.cached, program.mapping.decided) == (("x",), True)
     again = read(metafork_text(program))
     assert (again.mapping, again.body) == (program.mapping, program.body)
@@ -68,31 +66,24 @@ def test_every_item_is_read():
 
 def test_other_pragmas_mean_nothing():
     assert read(TILES % "#pragma omp parallel").mapping.stages == 1
-    assert read(TILES % "#pragma metafork mapping stages(2)\n  m = n / B;").mapping.stages == 1
+    assert read(TILES % "#pragma metafork schedule(stages(2))\n  m = n / B;").mapping.stages == 1
 
 
 @pytest.mark.parametrize(
-    ("items", "reason"),
+    ("items", "code", "reason"),
     [
-        ("stages(99999999999999999999)", "no number from 2 to 2"),
-        ("stages(2) stages(2)", "stands twice"),
-        ("wide(2)", "no item of a mapping"),
-        ("stages(1)", "no number from 2 to 2"),
-        ("stages(2", "no item of a mapping"),
-        ("stride(32)", "no item of a mapping"),
-        ("layout(x, row, 5)", "no item of a mapping"),
-        ("layout(x, twisted, 5, 0)", "no turn of a layout"),
-        ("layout(x, row, 6, 0)", "no number from 0 to 5"),
-        ("layout(y, row, 5, 0)", "`y` is not in shared memory"),
-        ("transposed(x)", "stays out of shared memory"),
-        ("transposed(q)", "stays out of shared memory"),
+        ("stages(1)", "MF0602", "count is 2, not 1"),
+        ("vectorize(2)", "MF0602", "`2` has no place in `vectorize()`"),
+        ("lay_out(x, twisted)", "MF0602", "form is one of rows, padded, xor"),
+        ("lay_out(y, xor)", "MF0601", "`y` is not in shared memory"),
+        ("transpose(q)", "MF0601", "there is no array `q`"),
+        ("uncache(y)", "MF0601", "`y` does not go through shared memory"),
     ],
 )
-def test_what_does_not_fit_is_refused(items, reason):
-    text = TILES % f"#pragma metafork mapping {items}"
+def test_what_does_not_fit_is_refused(items, code, reason):
+    text = TILES % f"#pragma metafork schedule({items})"
     with pytest.raises(DiagnosticsError) as error:
         read(text)
     (diagnostic,) = error.value.diagnostics
-    assert diagnostic.code == "MF0320"
+    assert diagnostic.code == code
     assert reason in diagnostic.message
-    assert text[diagnostic.span.start :].startswith("#pragma metafork")
