@@ -42,6 +42,7 @@ from metafork.lowering.launch_bounds import launch_bounds
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
+from metafork.lowering.threads import ThreadCode
 from metafork.lowering.truth_values import as_bytes
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
@@ -124,8 +125,11 @@ class _Lowering(Struct):
             ]
             filled = any(one.of_block for one in plan.private)
             site = replace(self._site(plan, symbols, taken), begins=begins, filled=filled)
-            lowering = PathLowering(plan, site, names, own, codes, structures, self._uneven, threads, taken)
-            body = lowering.lower()
+            lowering = PathLowering(plan, site, names, own, codes, structures, threads, taken)
+            block = lowering.lower()
+            rows = codes[0].row if codes else None
+            code = ThreadCode(self.program, site, self._uneven, rows, threads.names, lowering.halving, taken)
+            body = code.body(block)
             reached += site.rows.spans
             bodies.append((_test(plan), body))
         body = _chain(bodies)

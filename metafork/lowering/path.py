@@ -8,7 +8,7 @@ iterations of a block-level loop (``metafork.lowering.meeting``).  Where copies 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,6 @@ from metafork.lowering.copies.copy import (
     INT,
     Site,
     as_int,
-    builtin,
 )
 from metafork.lowering.copies.window_copies import load, store
 from metafork.lowering.loop_bounds import bounded
@@ -44,11 +43,7 @@ from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
-from metafork.lowering.unrolling.coarsening import coarsened
-from metafork.lowering.unrolling.columns import Around, Several, in_columns
-from metafork.lowering.unrolling.jam import jammed
-from metafork.lowering.unrolling.shared_vectors import with_wide_reads
-from metafork.lowering.warp_steps import Block, with_warp_steps
+from metafork.lowering.warp_steps import Block
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -59,8 +54,8 @@ class PathLowering(Rewriter):
     """Rewrites the body of one path; use once.
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
-    ``uneven`` says of a thread loop and its number that it may not fill the block; ``threads`` places the threads' own
-    arrays; ``taken`` are the names that are in use.
+    ``threads`` places the threads' own arrays; ``taken`` are the names that are in use.  Phases stay, with their marks
+    (``metafork.lowering.threads``); ``halving`` gets the blocks of loops that halve their variable, by it.
     """
 
     plan: PathPlan
@@ -69,13 +64,12 @@ class PathLowering(Rewriter):
     block_arrays: Mapping[str, str]
     private: Sequence[PrivateCode]
     structures: Sequence[StructureCode]
-    uneven: Callable[[ir.MetaFor, int], bool]
     threads: ThreadMemory
     taken: set[str]
     touched: Touched = NOTHING
+    halving: dict[str, Block] = field(default_factory=dict)
     _phases: int = 0
     _at_block: bool = True
-    _halves: bool = False
     _varying: set[str] = field(default_factory=set)
     _level: tuple[str, ...] = ()
     _met: ir.Element | None = None
@@ -184,10 +178,11 @@ class PathLowering(Rewriter):
         self._at_block = False
         declared = {stmt.name for stmt in ir.walk_statements(node.body) if isinstance(stmt, ir.Declare)}
         self._varying = declared | {loop.var for loop in node.threads}
-        striding = self.plan.program.striding is not None
-        lowered = self._strided_phase(node) if striding else self._phase(node)
+        for loop in node.threads:
+            self._symbols[loop.var] = ir.Var(loop.var, loop.type)
+        body = self._phase_body(node)
         self._at_block = True
-        return (*before, *lowered)
+        return (*before, replace(node, body=body))
 
     def branch(self, node: ir.If) -> Body:
         """Lower an ``if``; what follows meets what either side did."""
@@ -264,16 +259,15 @@ class PathLowering(Rewriter):
         test = None if condition is None else self.expression(condition)
         tested = Touched() if condition is None else Touched.of_values(condition)
         start, self.touched = self.touched, tested
-        halves = halved(loop) is not None
-        within, self._halves = self._halves, halves
+        if halved(loop) is not None and isinstance(loop.init, ir.Declare):
+            self.halving[loop.init.name] = self._block(loop)
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
-        self._level, self._halves = outside, within
+        self._level = outside
         step = self._head(loop.step)
         body += self._come_to(whole)
         assert step is None or isinstance(step, ir.Assign)
         self.touched |= start | tested
-        lowered = ir.For(init, test, step, tuple(body))
-        return [*result, *(with_warp_steps(lowered, self._block(loop), self.taken) if halves else (lowered,))]
+        return [*result, ir.For(init, test, step, tuple(body))]
 
     def _block(self, loop: ir.For) -> Block:
         """Return the threads of the block, and its arrays, as a loop that halves its variable has to know them."""
@@ -354,77 +348,6 @@ class PathLowering(Rewriter):
         assert isinstance(lowered[0], ir.Declare | ir.Assign)
         return lowered[0]
 
-    def _strided_phase(self, phase: ir.Phase) -> list[ir.Stmt]:
-        """Lower a phase that fewer threads walk: each takes every ``blockDim.x``-th iteration of the thread loops."""
-        index = ir.Var(fresh("thread", self.taken), INT)
-        declarations: list[ir.Stmt] = []
-        total: ir.Expr | None = None
-        for loop in reversed(phase.threads):
-            value: ir.Expr = index if total is None else ir.binary("/", index, total)
-            if loop is not phase.threads[0]:
-                value = ir.binary("%", value, loop.extent)
-            declarations.insert(0, ir.Declare(loop.var, loop.type, ir.Cast(loop.type, value)))
-            total = loop.extent if total is None else ir.binary("*", loop.extent, total)
-            self._symbols[loop.var] = ir.Var(loop.var, loop.type)
-        assert total is not None
-        return [
-            ir.For(
-                ir.Declare(index.name, INT, as_int(builtin("threadIdx.x"))),
-                ir.binary("<", index, as_int(total)),
-                ir.Assign(index, "+", as_int(builtin("blockDim.x"))),
-                (*declarations, *self.body(phase.body)),
-            )
-        ]
-
-    def _phase(self, phase: ir.Phase) -> list[ir.Stmt]:
-        several: list[Several] = []
-        columns: Several | None = None
-        declarations: list[ir.Stmt] = []
-        guards: list[ir.Expr] = []
-        for number, loop in enumerate(phase.threads):
-            axis = len(phase.threads) - 1 - number
-            thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
-            self._symbols[loop.var] = ir.Var(loop.var, loop.type)
-            first: ir.Expr = ir.Var(loop.var, loop.type)
-            if loop.results > 1:
-                here = Several(loop, thread, loop.results)
-                first = here.first
-                if axis == 0:
-                    columns = here
-                else:
-                    several.append(here)
-            else:
-                place = thread if thread.type is loop.type else ir.Cast(loop.type, thread)
-                declarations.append(ir.Declare(loop.var, loop.type, place))
-            if self.uneven(loop, number):
-                guards.append(ir.binary("<", first, loop.extent))
-        body = self._phase_body(phase)
-        own = self.threads.names
-        if columns is not None:
-            arrays = {array.name for array in self.plan.program.arrays}
-            rows = several[0] if several else None
-            around = Around(own, arrays, self.site.begins, self._integers(), self.taken)
-            body = in_columns(columns, rows, body, around, apart=self._halves)
-        else:
-            row = next((code.row for code in self.private), None)
-            for one in reversed(several):
-                body = coarsened(one.loop, one.thread, one.count, body, own, self.taken, row)
-        if self.site.begins and self.plan.program.mapping.wide:
-            wide = with_wide_reads((*declarations, *body), self.site.begins, self._integers(), self.taken)
-            body = wide[len(declarations) :]
-        if not guards:
-            return [*declarations, *body]
-        test = guards[0]
-        for guard in guards[1:]:
-            test = ir.binary("&&", test, guard)
-        return [*declarations, ir.If(test, body)]
-
-    def _integers(self) -> list[str]:
-        """Return the scalars that a kernel is given as ``int``."""
-        program = self.plan.program
-        own = [one.name for one in program.parameters if one.type is INT]
-        return own + [one.name for one in program.derived if one.type is INT]
-
     def _phase_body(self, phase: ir.Phase) -> tuple[ir.Stmt, ...]:
         """Lower what a thread does in a phase, between the loads and stores of its structures."""
         here = [code for code in self.structures if code.structure.phase == self._phases]
@@ -449,11 +372,9 @@ class PathLowering(Rewriter):
         step = self._head(loop.step)
         assert step is None or isinstance(step, ir.Assign)
         whole = id(loop) in self._unrolled or (known is not None and known[1] in self._digits)
-        lowered = ir.For(init, test, step, body, copies=ir.WHOLE if whole else 0)
-        *bounds, inside = bounded(lowered, self._varying, self.taken)
-        assert isinstance(inside, ir.For)
         together = loop.copies > 0 and not self.structures
-        return [*bounds, *(jammed(inside, loop.copies, self.taken) if together else (inside,))]
+        lowered = ir.For(init, test, step, body, copies=loop.copies if together else ir.WHOLE if whole else 0)
+        return list(bounded(lowered, self._varying, self.taken))
 
     def _simple(self, stmt: ir.Declare | ir.Assign) -> list[ir.Stmt]:
         if isinstance(stmt, ir.Declare):
