@@ -4,7 +4,7 @@ Elements that several results of a thread read count once.  Of a row of an array
 even place on are one access of two, and of a thread with four columns of four, if they begin at a multiple of four and
 rows are as long.  An access takes the sectors of 32 threads that lie ``columns`` elements apart, whatever its width,
 and one sector where all threads read the same element.  Loops of few constant trips are unrolled as
-``lowering.unrolling.shared_loads`` does it; what a trip of another loop reads is no other trip's.
+``unrolling.shared_loads`` does it; what a trip of another loop reads is no other trip's.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.analysis.values.scope import Scope
 from metafork.ir.marks import phases
 from metafork.ir.program import Array, Declare, For, If, Stmt
-from metafork.lowering.unrolling.short_loops import is_unrolled, places_of
-from metafork.lowering.unrolling.vectors import WARP, sectors_of_access
+from metafork.unrolling.short_loops import is_unrolled, places_of
+from metafork.unrolling.vectors import WARP, sectors_of_access
 
 ONE, ALL = Fraction(1), Fraction(WARP)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -487,3 +488,8 @@ def less_than(left: Polynomial | int, right: Polynomial | int) -> Constraint:
 def equal(left: Polynomial | int, right: Polynomial | int) -> Constraint:
     """Return ``left == right``."""
     return Constraint(as_polynomial(left), "==", as_polynomial(right))
+
+
+def product(factors: Iterable[Polynomial]) -> Polynomial:
+    """Return the product of polynomials."""
+    return reduce(Polynomial.__mul__, factors, ONE)

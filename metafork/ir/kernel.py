@@ -68,6 +68,11 @@ ASYNCHRONOUS_BYTES = (4, 8)
 """Sizes of elements that hardware copies from global to shared memory asynchronously."""
 
 
+def builtin(name: str) -> ir.Var:
+    """Return a built-in variable of the device: ``threadIdx.x``."""
+    return ir.Var(name, ScalarType.UNSIGNED_INT)
+
+
 class Space(Enum):
     """Where a memory lives."""
 

@@ -29,8 +29,8 @@ from metafork.ir.marks import counter_of
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, conjunction
 from metafork.ir.rewriting import assigned_variables, substitute, variables
-from metafork.lowering.unrolling.ahead import unrolls
-from metafork.lowering.unrolling.coarsening import is_plain
+from metafork.unrolling.ahead import unrolls
+from metafork.unrolling.coarsening import is_plain
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

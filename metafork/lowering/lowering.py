@@ -31,19 +31,19 @@ from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.invariants import check_kernel, checking
-from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space
+from metafork.ir.kernel import OFFSET, Argument, Kernel, Memory, Space, builtin
 from metafork.ir.marks import phases
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
 from metafork.ir.visitor import Body, Rewriter, changed
-from metafork.lowering.copies.copy import RowPlaces, Site, builtin
+from metafork.lowering.copies.copy import RowPlaces, Site
 from metafork.lowering.host_quotients import with_host_quotients
 from metafork.lowering.launch_bounds import launch_bounds
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
-from metafork.lowering.threads import ThreadCode
 from metafork.lowering.truth_values import as_bytes
+from metafork.unrolling.threads import ThreadCode
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -128,7 +128,16 @@ class _Lowering(Struct):
             lowering = PathLowering(plan, site, names, own, codes, structures, threads, taken)
             block = lowering.lower()
             rows = codes[0].row if codes else None
-            code = ThreadCode(self.program, site, self._uneven, rows, threads.names, lowering.halving, taken)
+            code = ThreadCode(
+                self.program,
+                site.has_one_thread,
+                site.begins,
+                self._uneven,
+                rows,
+                threads.names,
+                lowering.halving,
+                taken,
+            )
             body = code.body(block)
             reached += site.rows.spans
             bodies.append((_test(plan), body))

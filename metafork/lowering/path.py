@@ -43,7 +43,7 @@ from metafork.lowering.meeting import NOTHING, Touched
 from metafork.lowering.places import Places
 from metafork.lowering.private import PrivateCode
 from metafork.lowering.thread_memory import ThreadMemory
-from metafork.lowering.warp_steps import Block
+from metafork.unrolling.warp_steps import Block
 
 if TYPE_CHECKING:  # few programs have structures, and every run would load it
     from metafork.lowering.structures import StructureCode
@@ -55,7 +55,7 @@ class PathLowering(Rewriter):
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
     ``threads`` places the threads' own arrays; ``taken`` are the names that are in use.  Phases stay, with their marks
-    (``metafork.lowering.threads``); ``halving`` gets the blocks of loops that halve their variable, by it.
+    (``metafork.unrolling.threads``); ``halving`` gets the blocks of loops that halve their variable, by it.
     """
 
     plan: PathPlan

@@ -10,6 +10,7 @@ from metafork.algebra.polynomial import ONE, ZERO, Polynomial
 from metafork.analysis.memory.private_windows import THREAD_SYMBOLS, PrivateWindow, digits_of
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
+from metafork.ir.kernel import builtin
 from metafork.ir.polynomial_code import code_of, conjunction, may_be_negative
 from metafork.ir.program import Assign, Declare, Element, Expr, For, If, IntConst, Stmt, Var, binary
 from metafork.lowering.copies.copy import (
@@ -18,7 +19,6 @@ from metafork.lowering.copies.copy import (
     array_extents,
     as_int,
     bounds_of,
-    builtin,
     offset_inside,
     row_bounds,
     zero,

@@ -20,10 +20,10 @@ from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import promoted
-from metafork.ir.kernel import SHUFFLE
+from metafork.ir.kernel import SHUFFLE, builtin
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
-from metafork.lowering.copies.copy import INT, Site, as_int, as_long, builtin, zero
+from metafork.lowering.copies.copy import INT, Site, as_int, as_long, zero
 
 
 @dataclass(slots=True)

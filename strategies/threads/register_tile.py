@@ -18,7 +18,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   columns of a stencil) and their own elements lie side by side, so that those of a thread are one access of 16 bytes.
   Where they share nothing, vectors pay for threads that hardly compute: copies, sums of arrays.
   A warp then has no more requests than with one result per thread, and asks for no more sectors
-  (``lowering.unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
+  (``unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
   a multiple instead, if that computes the same (``transform.aligned_start``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.

@@ -1,7 +1,7 @@
 """Blocks that go through memory and add up by trees, ``for (half = B / 2; half > 0; half /= 2)``: sums of rows.
 
 Neighbouring places of such a tree read neighbours in memory.  A thread that has several of them reads vectors, and the
-first warp takes all steps of the tree (``metafork.lowering.warp_steps``), so that fewer threads have less to wait for.
+first warp takes all steps of the tree (``metafork.unrolling.warp_steps``), so that fewer threads have less to wait for.
 """
 
 from __future__ import annotations

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from msgspec import Struct, field
 
-from metafork.algebra.polynomial import ONE, Polynomial, at_most
+from metafork.algebra.polynomial import ONE, Polynomial, at_most, product
 from metafork.algebra.prover import Prover
 from metafork.analysis.memory.copy_walk import trips_of, whole
 from metafork.analysis.memory.private_windows import PrivateWindow
@@ -16,17 +16,12 @@ from metafork.analysis.memory.windows import Interleaving, Window
 from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
-from metafork.ir.kernel import OFFSET, QUOTIENT
+from metafork.ir.kernel import OFFSET, QUOTIENT, builtin
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, whole_code_of
 
 UNSIGNED = ScalarType.UNSIGNED_INT
 INT = ScalarType.INT
-
-
-def builtin(name: str) -> ir.Var:
-    """Return a built-in variable of the device."""
-    return ir.Var(name, UNSIGNED)
 
 
 class RowPlace(Struct, frozen=True):
@@ -147,15 +142,7 @@ class Site(Struct, frozen=True):
     @property
     def exactly(self) -> Polynomial | None:
         """The number of threads, where every launch has as many."""
-        return None if self.striding else product_of(self.shape)
-
-
-def product_of(extents: Iterable[Polynomial]) -> Polynomial:
-    """Return the product of extents."""
-    result = ONE
-    for extent in extents:
-        result = result * extent
-    return result
+        return None if self.striding else product(self.shape)
 
 
 def linear_offset(indices: tuple[ir.Expr, ...], extents: tuple[ir.Expr, ...]) -> ir.Expr:
@@ -228,7 +215,7 @@ def row_bounds(
     ``code`` and ``values`` are its coordinates.  In an array of whole rows the row alone decides.
     """
     (extent,), (extent_code,) = site.extents[window.array.name], site.extent_code[window.array.name]
-    rows = None if extent is None else extent.divide_exactly(product_of(window.factors))
+    rows = None if extent is None else extent.divide_exactly(product(window.factors))
     if rows is not None and whole(rows):
         return bounds_of(values[0], rows, code[0], code_of(rows, site.symbols), loops, site)
     linear = values[0]

@@ -21,9 +21,10 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import Polynomial, product
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.windows import Interleaving, Window
+from metafork.ir.kernel import builtin
 from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, whole_code_of
@@ -33,10 +34,8 @@ from metafork.lowering.copies.copy import (
     Choice,
     Site,
     as_int,
-    builtin,
     kept_column,
     linear_index,
-    product_of,
     window_offset,
 )
 
@@ -108,7 +107,7 @@ class Walk:
 
     def _fills(self, axis: int, lowest: int, highest: int) -> bool:
         """Say whether the threads of these dimensions are as many as an axis has elements."""
-        return not self.site.striding and product_of(self.site.shape[lowest:highest]) == self.extents[axis]
+        return not self.site.striding and product(self.site.shape[lowest:highest]) == self.extents[axis]
 
     @property
     def line(self) -> Var:
@@ -226,7 +225,7 @@ class Walk:
         if self._fills(axis, lowest, highest):
             self._settled.append(first)
             return body
-        threads = product_of(self.site.shape[lowest:highest])
+        threads = product(self.site.shape[lowest:highest])
         strips = self._strips(axis, threads)
         if strips is not None:
             return self._in_strips(axis, as_int(index), as_int(count), strips, body)
@@ -305,7 +304,7 @@ class Walk:
             steps += [_advance(column, place.columns), If(binary(">=", column, turn), tuple(wrap))]
         if not self._rolled(rows, columns):
             every = (_advance(self.line, as_int(count)), *steps)
-            return (*start, *self._counted(first, condition, every, body, total, product_of(site.shape)))
+            return (*start, *self._counted(first, condition, every, body, total, product(site.shape)))
         return (*start, For(first, condition, _advance(self.line, as_int(count)), (*body, *steps), copies=ROLLED))
 
 

@@ -30,7 +30,7 @@ from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
 from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, walk_statements
 from metafork.lowering.copies.copy import INT, Site, bounds_of, row_bounds
-from metafork.lowering.unrolling.vectors import divides, multiples_needed
+from metafork.unrolling.vectors import divides, multiples_needed
 
 
 class WideAccess(Struct, frozen=True):

@@ -12,7 +12,7 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than, product
 from metafork.algebra.ranges import extreme
 from metafork.analysis.memory.copy_walk import copy_walk, trips_of
 from metafork.analysis.memory.tile_layout import pitch_of
@@ -33,7 +33,6 @@ from metafork.lowering.copies.copy import (
     bounds_of,
     narrow,
     offset_inside,
-    product_of,
     row_bounds,
     window_offset,
     zero,
@@ -350,7 +349,7 @@ class _Box(Struct, frozen=True):
         known = tuple(extent for extent in declared if extent is not None)
         if threads is None or len(known) < len(declared):
             return None
-        total, inner = product_of(known), self.window.factors or known[1:]
+        total, inner = product(known), self.window.factors or known[1:]
         low, steps, size = ZERO, ZERO, ONE
         for axis in reversed(range(len(self.lows))):
             low, steps = (

@@ -30,7 +30,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import map_expression
-from metafork.lowering.unrolling.short_loops import is_unrolled, places_of, unrolled_statements, without_short_loops
+from metafork.unrolling.short_loops import is_unrolled, places_of, unrolled_statements, without_short_loops
 
 Body = tuple[ir.Stmt, ...]
 _Key = tuple[str, Polynomial]

@@ -9,7 +9,7 @@
                                                     } else
                                                       for (int v = first; v < B && v < first + 4; v++) ...
 
-Memory, barriers and indices are as lowering has left them.  ``lowering.unrolling`` puts iterations side by side.
+Memory, barriers and indices are as lowering has left them.  ``unrolling`` puts iterations side by side.
 """
 
 from __future__ import annotations
@@ -17,29 +17,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from metafork.algebra.polynomial import Polynomial
 from metafork.analysis.counted_loops import halved
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import builtin
 from metafork.ir.names import fresh
 from metafork.ir.visitor import Body, Rewriter, changed
-from metafork.lowering.copies.copy import INT, Site, as_int, builtin
-from metafork.lowering.unrolling.coarsening import coarsened
-from metafork.lowering.unrolling.columns import Around, Several, in_columns
-from metafork.lowering.unrolling.jam import jammed
-from metafork.lowering.unrolling.shared_vectors import with_wide_reads
-from metafork.lowering.warp_steps import Block, with_warp_steps
+from metafork.unrolling.coarsening import coarsened
+from metafork.unrolling.columns import Around, Several, in_columns
+from metafork.unrolling.jam import jammed
+from metafork.unrolling.shared_vectors import with_wide_reads
+from metafork.unrolling.warp_steps import Block, with_warp_steps
+
+INT = ScalarType.INT
 
 
 @dataclass
 class ThreadCode(Rewriter):
     """Rewrites a lowered path of ``program``, with phases, to the code of a thread; use once.
 
-    ``uneven`` says of a thread loop and its number that it may not fill the block, ``row`` is the scalar that numbers
-    the rows of a thread in what it keeps in registers, ``own`` are the arrays that threads declare, and ``halving`` the
-    blocks of loops that halve their variable, by it.  ``taken`` are the names that are in use.
+    ``one_thread`` says of a dimension, x first, that a block has but one thread in it, ``begins`` where shared memories
+    begin, in bytes, ``uneven`` of a thread loop and its number that it may not fill the block.  ``row`` is the scalar
+    that numbers the rows of a thread in what it keeps in registers, ``own`` are the arrays that threads declare, and
+    ``halving`` the blocks of loops that halve their variable, by it.  ``taken`` are the names that are in use.
     """
 
     program: ir.Program
-    site: Site
+    one_thread: Callable[[int], bool]
+    begins: Mapping[str, Polynomial]
     uneven: Callable[[ir.MetaFor, int], bool]
     row: str | None
     own: Set[str]
@@ -73,9 +79,9 @@ class ThreadCode(Rewriter):
             declarations.insert(0, ir.Declare(loop.var, loop.type, ir.Cast(loop.type, value)))
             total = loop.extent if total is None else ir.binary("*", loop.extent, total)
         assert total is not None
-        first = ir.Declare(index.name, INT, as_int(builtin("threadIdx.x")))
-        step = ir.Assign(index, "+", as_int(builtin("blockDim.x")))
-        return (ir.For(first, ir.binary("<", index, as_int(total)), step, (*declarations, *body)),)
+        first = ir.Declare(index.name, INT, ir.Cast(INT, builtin("threadIdx.x")))
+        step = ir.Assign(index, "+", ir.Cast(INT, builtin("blockDim.x")))
+        return (ir.For(first, ir.binary("<", index, ir.Cast(INT, total)), step, (*declarations, *body)),)
 
     def _together(self, phase: ir.Phase, body: Body) -> Body:
         """Return a phase that the threads of its loops run, some iterations together where the loops are marked."""
@@ -85,7 +91,7 @@ class ThreadCode(Rewriter):
         guards: list[ir.Expr] = []
         for number, loop in enumerate(phase.threads):
             axis = len(phase.threads) - 1 - number
-            thread = ir.IntConst(0) if self.site.has_one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
+            thread = ir.IntConst(0) if self.one_thread(axis) else builtin(f"threadIdx.{'xyz'[axis]}")
             first: ir.Expr = ir.Var(loop.var, loop.type)
             if loop.results > 1:
                 here = Several(loop, thread, loop.results)
@@ -101,13 +107,13 @@ class ThreadCode(Rewriter):
                 guards.append(ir.binary("<", first, loop.extent))
         if columns is not None:
             arrays = {array.name for array in self.program.arrays}
-            around = Around(self.own, arrays, self.site.begins, self._integers(), self.taken)
+            around = Around(self.own, arrays, self.begins, self._integers(), self.taken)
             body = in_columns(columns, several[0] if several else None, body, around, apart=self._apart)
         else:
             for one in reversed(several):
                 body = coarsened(one.loop, one.thread, one.count, body, self.own, self.taken, self.row)
-        if self.site.begins and self.program.mapping.wide:
-            wide = with_wide_reads((*declarations, *body), self.site.begins, self._integers(), self.taken)
+        if self.begins and self.program.mapping.wide:
+            wide = with_wide_reads((*declarations, *body), self.begins, self._integers(), self.taken)
             body = wide[len(declarations) :]
         if not guards:
             return (*declarations, *body)

@@ -39,9 +39,9 @@ from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, substitute, variables
 from metafork.ir.visitor import Rewriter, changed
-from metafork.lowering.unrolling.ahead import unrolls
-from metafork.lowering.unrolling.jam import copied, side_by_side
-from metafork.lowering.unrolling.shared_loads import exact_polynomial, read_always, with_shared_loads
+from metafork.unrolling.ahead import unrolls
+from metafork.unrolling.jam import copied, side_by_side
+from metafork.unrolling.shared_loads import exact_polynomial, read_always, with_shared_loads
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

@@ -17,8 +17,8 @@
 Where vectors are not aligned, a thread's columns lie as far apart as a block has threads, so that neighbours in x
 access neighbours in memory.  Where they are, but not all of the columns (and rows) of a thread run, it runs its own one
 by one.  Where the first columns of a vector may not run (``j > k``), vectors are loaded all the same, and stored in
-parts (``lowering.unrolling.masks``); rows behind the last one do what the first of their group does and store nothing,
-and a thread of which nothing runs ends.  ``lowering.unrolling.coarsening`` says why that is legal, for rows and columns
+parts (``unrolling.masks``); rows behind the last one do what the first of their group does and store nothing,
+and a thread of which nothing runs ends.  ``unrolling.coarsening`` says why that is legal, for rows and columns
 alike, and runs several rows.
 """
 
@@ -36,8 +36,8 @@ from metafork.ir.kernel import ALIGNED
 from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import variables
-from metafork.lowering.unrolling.ahead import four_at_a_time
-from metafork.lowering.unrolling.coarsening import (
+from metafork.unrolling.ahead import four_at_a_time
+from metafork.unrolling.coarsening import (
     LARGEST_TEST,
     Rows,
     coarsened,
@@ -50,11 +50,11 @@ from metafork.lowering.unrolling.coarsening import (
     slope,
     written_in,
 )
-from metafork.lowering.unrolling.jam import copied, side_by_side
-from metafork.lowering.unrolling.masks import ColumnMask, masked, stored_in_any_case
-from metafork.lowering.unrolling.shared_loads import exact_polynomial, with_shared_loads
-from metafork.lowering.unrolling.vectors import THREAD, divides, is_alike, with_vectors
-from metafork.lowering.unrolling.walks import Walks
+from metafork.unrolling.jam import copied, side_by_side
+from metafork.unrolling.masks import ColumnMask, masked, stored_in_any_case
+from metafork.unrolling.shared_loads import exact_polynomial, with_shared_loads
+from metafork.unrolling.vectors import THREAD, divides, is_alike, with_vectors
+from metafork.unrolling.walks import Walks
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]

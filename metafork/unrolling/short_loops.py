@@ -15,7 +15,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Assign, Binary, Declare, Expr, For, If, IntConst, Stmt, Var, While, walk_statements
 from metafork.ir.rewriting import assigned_variables, map_body, map_expression
 from metafork.ir.visitor import Rewriter, changed
-from metafork.lowering.unrolling.jam import copied
+from metafork.unrolling.jam import copied
 
 Body = tuple[Stmt, ...]
 MOST_TRIPS = 16

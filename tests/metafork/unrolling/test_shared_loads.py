@@ -24,9 +24,9 @@ from metafork.ir.program import (
     walk_statements,
 )
 from metafork.ir.rewriting import substitute, variables
-from metafork.lowering.unrolling import shared_loads
-from metafork.lowering.unrolling.shared_loads import exact_polynomial, may_share, with_shared_loads
-from metafork.lowering.unrolling.short_loops import unrolled_statements, without_short_loops
+from metafork.unrolling import shared_loads
+from metafork.unrolling.shared_loads import exact_polynomial, may_share, with_shared_loads
+from metafork.unrolling.short_loops import unrolled_statements, without_short_loops
 
 INT = ScalarType.INT
 

@@ -19,8 +19,8 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import names_in, substitute, substitute_body
 from metafork.ir.visitor import Body, Rewriter, changed
-from metafork.lowering.unrolling.shared_loads import changing_scalars, exact_polynomial
-from metafork.lowering.unrolling.vectors import multiples_needed
+from metafork.unrolling.shared_loads import changing_scalars, exact_polynomial
+from metafork.unrolling.vectors import multiples_needed
 
 INT = ScalarType.INT
 

@@ -51,7 +51,7 @@ from functools import partial, reduce
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Polynomial
+from metafork.algebra.polynomial import ONE, ZERO, Polynomial, product
 from metafork.analysis.analyses import WARP_SIZE
 from metafork.analysis.counted_loops import conjuncts, halved
 from metafork.ir import program as ir
@@ -59,11 +59,10 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import SHUFFLE, WARPS
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, map_body, names_in, substitute, variables, without_unread
-from metafork.lowering.copies.copy import product_of
-from metafork.lowering.unrolling.coarsening import every
-from metafork.lowering.unrolling.jam import copied
-from metafork.lowering.unrolling.shared_loads import exact_polynomial
-from metafork.lowering.unrolling.vectors import divides
+from metafork.unrolling.coarsening import every
+from metafork.unrolling.jam import copied
+from metafork.unrolling.shared_loads import exact_polynomial
+from metafork.unrolling.vectors import divides
 
 INT = ScalarType.INT
 Body = tuple[ir.Stmt, ...]
@@ -269,7 +268,7 @@ def _lanes(
                 lane,
                 ir.binary(">=", threads, ir.IntConst(WARP_SIZE)),
                 place,
-                product_of(block.shape),
+                product(block.shape),
                 frozenset(INDICES),
             )
         elif place == axes[0]:
@@ -300,7 +299,7 @@ def _counts(
     if at is None or extents is None or (at - lane).symbols & varying:
         return False
     sizes = [size for size in reversed(block.shape) if size != ONE] or [ONE]
-    return list(extents) == sizes or list(extents) == [product_of(sizes)]
+    return list(extents) == sizes or list(extents) == [product(sizes)]
 
 
 def _known(stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:

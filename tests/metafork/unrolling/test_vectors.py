@@ -3,7 +3,7 @@
 import pytest
 
 from metafork.algebra.polynomial import ZERO, Polynomial
-from metafork.lowering.unrolling.vectors import THREAD, with_vectors
+from metafork.unrolling.vectors import THREAD, with_vectors
 from tests.metafork.lowering.kernel_reader import read_kernel
 
 FOUR_INTS = "".join(f"d[y * m + (4 * x + {one})] = {one};" for one in range(4))

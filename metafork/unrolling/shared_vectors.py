@@ -15,7 +15,7 @@
 An access of 16 bytes takes as many passes of shared memory as its four elements one by one at most, and one instruction
 instead of four.
 
-Legality.  Iterations keep their order and what each does; ``lowering.unrolling.vectors`` says which elements may go
+Legality.  Iterations keep their order and what each does; ``unrolling.vectors`` says which elements may go
 together, and which of a kernel's scalars have to be multiples of 4 for that: this is asked where the loop begins.
 """
 
@@ -31,10 +31,10 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.marks import counter_of
 from metafork.ir.polynomial_code import conjunction
-from metafork.lowering.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
-from metafork.lowering.unrolling.shared_loads import changing_scalars
-from metafork.lowering.unrolling.short_loops import without_short_loops
-from metafork.lowering.unrolling.vectors import divides, values_of, with_vectors
+from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
+from metafork.unrolling.shared_loads import changing_scalars
+from metafork.unrolling.short_loops import without_short_loops
+from metafork.unrolling.vectors import divides, values_of, with_vectors
 
 INT = ScalarType.INT
 MOST_ASSIGNED = 256

@@ -9,7 +9,7 @@
                                               s += x[j] * y;
 
 Four loads of an element that a whole warp shares ask for four sectors, and one of four elements asks for one:
-``lowering.unrolling.vectors`` makes it of them, since a multiple of 4 is where such an access may begin.
+``unrolling.vectors`` makes it of them, since a multiple of 4 is where such an access may begin.
 
 Legality.  Iterations keep their order and what each does; the limit of the loop is one that its body leaves as it is.
 """
@@ -25,9 +25,9 @@ from metafork.algebra.polynomial import ONE, Polynomial
 from metafork.ir import program as ir
 from metafork.ir.kernel import VECTORS
 from metafork.ir.marks import counter_of
-from metafork.lowering.unrolling.jam import copied
-from metafork.lowering.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
-from metafork.lowering.unrolling.vectors import THREAD, is_alike, stored_in, values_of, varies
+from metafork.unrolling.jam import copied
+from metafork.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
+from metafork.unrolling.vectors import THREAD, is_alike, stored_in, values_of, varies
 
 TOGETHER = 4
 FEW_TRIPS = 8

@@ -32,7 +32,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, VECTOR_BYTES, VECTORS
 from metafork.ir.names import fresh
 from metafork.ir.rewriting import arrays_read, map_expression
-from metafork.lowering.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
+from metafork.unrolling.shared_loads import SIGNED, changing_scalars, exact_polynomial, read_always
 
 Body = tuple[ir.Stmt, ...]
 WARP, SECTOR_BYTES = 32, 32
