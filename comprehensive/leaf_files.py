@@ -166,12 +166,7 @@ class LeafTexts:
 
     def sources(self, result: Result) -> dict[str, LeafSource]:
         """Return what ``report.html`` shows of every leaf, by the name of its kernel."""
-        from metafork.printing.metafork_text import metafork_text
-
-        return {
-            one.kernel: LeafSource(metafork_text(one.version.program), self.code_of(one).text)
-            for one in _variants(result)
-        }
+        return {one.kernel: LeafSource(_commented(one), self.code_of(one).text) for one in _variants(result)}
 
 
 def _variants(result: Result) -> Iterator[Variant]:
