@@ -13,7 +13,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct, structs
 
-from metafork.transform.aligned_start import Align
+from metafork.transform.align import Align
 from metafork.transform.coarsen import Coarsen
 from metafork.transform.cse import Cse
 from metafork.transform.directive import Directive, Schedule, name_of

@@ -19,7 +19,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   Where they share nothing, vectors pay for threads that hardly compute: copies, sums of arrays.
   A warp then has no more requests than with one result per thread, and asks for no more sectors
   (``unrolling.vectors`` counts them).  Where vectors are not aligned as the program stands, its tiles begin at
-  a multiple instead, if that computes the same (``transform.aligned_start``).
+  a multiple instead, if that computes the same (``transform.align``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
 - *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
@@ -71,7 +71,7 @@ from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Stra
 from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.strategies.threads.trees import adds_up_rows
-from metafork.transform.aligned_start import Align
+from metafork.transform.align import Align
 from metafork.transform.coarsen import Coarsen
 from metafork.transform.directive import Refused, Schedule, applied
 from metafork.transform.grow import Grow

@@ -5,7 +5,7 @@ import pytest
 from metafork.analysis.analyses import Analyses
 from metafork.ir.marks import with_results
 from metafork.printing.metafork_text import metafork_text
-from metafork.transform.aligned_start import with_aligned_start
+from metafork.transform.align import with_aligned_start
 from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
