@@ -7,11 +7,26 @@ from metafork.analysis.dependence.independence import iterations_independent
 from metafork.analysis.references import left_early
 from metafork.ir import program as ir
 from metafork.ir.hidden_names import shadowed_name
+from metafork.ir.marks import factors_of
 from metafork.ir.rewriting import assigned_variables, private_arrays
 from metafork.transform.directive import Refused
 from metafork.transform.loops import SerialLoop
 
 Body = tuple[ir.Stmt, ...]
+
+
+def distinct(program: ir.Program) -> Refused | None:
+    """Return a refusal where a local declaration hides another one: code cannot move then without changing names."""
+    if hidden := shadowed_name(program):
+        return Refused(f"a local declaration hides another `{hidden[0]}`", hidden[1])
+    return None
+
+
+def unmarked(program: ir.Program) -> Refused | None:
+    """Return a refusal where iterations run together already: their loops stay as they are."""
+    if factors_of(program) or program.striding is not None:
+        return Refused("iterations run together already", program.span)
+    return None
 
 
 def to_its_end(loop: SerialLoop) -> Refused | None:
@@ -30,8 +45,8 @@ def independent(
     """
     if refused := to_its_end(loop):
         return refused
-    if hidden := shadowed_name(program):
-        return Refused(f"a local declaration hides another `{hidden[0]}`", hidden[1])
+    if refused := distinct(program):
+        return refused
     body = loop.stmt.body
     inside = list(ir.walk_statements(body))
     declared = {stmt.name for stmt in inside if isinstance(stmt, ir.Declare)}

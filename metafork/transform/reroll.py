@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from metafork.analysis.analyses import Analyses
 from metafork.ir import program as ir
 from metafork.ir.rewriting import assigned_variables, fresh_name, names_of, variables
+from metafork.transform import legality
 from metafork.transform.directive import Refused
 from metafork.transform.nests.rolling import definition_of, rolled_bodies
 from metafork.transform.nests.spine import Body, counted_extent, replaced_on_spine, spine_of
@@ -31,6 +32,8 @@ class Reroll(Struct, frozen=True):
 
     def apply(self, program: ir.Program, analyses: Analyses) -> ir.Program | Refused:
         """Return the program with the loop."""
+        if refused := legality.distinct(program):
+            return refused
         for rolled, loop in rolled_programs(program, analyses):
             if counted_extent(loop) == ir.IntConst(self.trips):
                 return rolled

@@ -20,6 +20,7 @@ from metafork.ir.rewriting import (
     private_arrays,
     substitute_body,
 )
+from metafork.transform import legality
 from metafork.transform.directive import Refused
 from metafork.transform.nests.steady_loops import INT, Body, Nest, nests
 from metafork.transform.nests.tile_strips import in_tile_strips
@@ -63,6 +64,8 @@ class Strips(Struct, frozen=True):
 
     def apply(self, program: ir.Program, analyses: Analyses) -> ir.Program | Refused:
         """Return the program with strips."""
+        if refused := legality.distinct(program) or legality.unmarked(program):
+            return refused
         phase = program.body[-1] if program.body else None
         if not isinstance(phase, ir.Phase) or any(
             one.type is not INT or one.extent.type is not INT for one in phase.threads

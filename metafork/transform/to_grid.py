@@ -24,6 +24,7 @@ from metafork.ir.rewriting import (
     substitute_body,
     variables,
 )
+from metafork.transform import legality
 from metafork.transform.directive import Refused
 from metafork.transform.nests.grid_index import join
 from metafork.transform.nests.grid_tile import Joining
@@ -63,6 +64,8 @@ class ToGrid(Struct, frozen=True):
 
     def apply(self, program: ir.Program, analyses: Analyses) -> ir.Program | Refused:
         """Return the program in which the loop is part of the grid."""
+        if refused := legality.distinct(program):
+            return refused
         spine = spine_of(program)
         for loop in (*spine.loops, *spine.uncounted):
             if isinstance(loop.init, ir.Declare) and loop.init.name == self.loop:
