@@ -194,7 +194,7 @@ class Followed(Struct, frozen=True):
 
     ``whole_loops`` are variables of serial loops around it, the innermost first, which count from 0 and run it in each
     iteration, and how many these are.  ``memory`` is how many elements malloc has given to some.  The ``wider`` program
-    has the integers that these name, too.  Arrays that the function is given may be ``exchanged`` with others before.
+    has all integers that extents may name.  Arrays that the function is given may be ``exchanged`` with others before.
     ``changed`` are integers that it is given and changes before, and where; or, without a place, whose names mean other
     variables there.  ``doubted`` are those that may be changed by what is not known.
     """

@@ -83,16 +83,17 @@ def extents_of(
     around = {one.name for program in programs for one in program.parameters if one.of_serial_loop}
     for array in arrays:
         told: dict[Expr, None] = {}
-        for number, (first, *more) in enumerate(ways):
+        for number, (program, (first, *more)) in enumerate(zip(programs, ways, strict=True)):
             if not any(one.array == array for one in first.accesses):
                 continue
             found: Expr | Unknown = Unknown("")
-            own = {one.name for one in programs[number].parameters}
             for way in (first, *more):
                 region, accesses = way.region, [one for one in way.accesses if one.array == array]
                 for other in beside[number] if beside else ():
                     touched = [one for one in ways[other][0].accesses if one.array == array]
-                    foreign = {one.name for one in programs[other].parameters} - own
+                    foreign = (
+                        _integers(programs[other]) - _integers(program) - {one.name for one in facts[other].derived}
+                    )
                     if other == number or any(foreign & one.named for one in touched):
                         continue
                     joined = _joined(region, facts[other], programs[other])
@@ -113,6 +114,10 @@ def extents_of(
             else:
                 unknown[array] = Unknown(f"schedules that need not all run touch more or less of `{array}`", other=True)
     return Extents(known, unknown)
+
+
+def _integers(program: Program) -> set[str]:
+    return {one.name for one in program.parameters}.union(one.name for one in program.derived)
 
 
 class _Touched(Struct, frozen=True):

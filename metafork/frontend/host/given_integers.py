@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from metafork.frontend.host.host import HostFunction
-from metafork.frontend.host.variables import Site
+from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.text import syntax
 from metafork.ir.messages.source import Span
 
 _LEAVING = {"{", "}", "if", "else", "for", "while", "do", "switch", "case", "default", "return", "goto", "break"}
 """Words of code that is not understood, which may leave a block."""
+
+
+def given_integers(host: HostFunction) -> list[Variable]:
+    """Return the integers that a function is given."""
+    return [one for one in host.outer.values() if one.is_parameter and one.type is not None and one.type.integer]
 
 
 def changed_before(host: HostFunction, site: Site) -> tuple[dict[str, Span | None], tuple[str, ...]]:
@@ -20,13 +25,12 @@ def changed_before(host: HostFunction, site: Site) -> tuple[dict[str, Span | Non
     """
     changed: dict[str, Span | None] = {}
     doubted: list[str] = []
-    for one in host.outer.values():
-        if one.is_parameter and one.type is not None and one.type.integer:
-            change = host.stable(one, one.since, site)
-            if site.visible.get(one.name) is not one or (change is not None and not change.unknown):
-                changed[one.name] = None if change is None else change.span
-            elif change is not None:
-                doubted.append(one.name)
+    for one in given_integers(host):
+        change = host.stable(one, one.since, site)
+        if site.visible.get(one.name) is not one or (change is not None and not change.unknown):
+            changed[one.name] = None if change is None else change.span
+        elif change is not None:
+            doubted.append(one.name)
     return changed, tuple(doubted)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from metafork.frontend.host.array_moves import moves
-from metafork.frontend.host.given_integers import changed_before
+from metafork.frontend.host.given_integers import changed_before, given_integers
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.host.whole_loops import whole_loops
@@ -335,8 +335,7 @@ class ProgramBuilder:
                 pending += syntax.names_in(extent)
             pending += [] if variable.memory is None else syntax.names_in(variable.memory)
             if variable.followed:
-                loops = whole_loops(self._host, self._site, ())
-                pending += [part.name for _, trips in loops for part in variables_of(trips)]
+                pending += [one.name for one in given_integers(self._host)]
             definition = self._values.definition(variable)
             if definition is not None:
                 pending += [operand.name for operand in definition.operands]
@@ -434,10 +433,12 @@ class ProgramBuilder:
         given = {one.name: self._values.integer(one.memory, order, visible) for one in pointers if one.memory}
         memory = {name: found[0] for name, found in given.items() if found is not None}
         loops = whole_loops(self._host, self._site, [one.whole or one.name for one in program.arrays])
-        named = {part.name for one in (*memory.values(), *(trips for _, trips in loops)) for part in variables_of(one)}
-        wider = self._with_scalars(program, nest, named) if named else program
+        changed, doubted = changed_before(self._host, self._site)
+        named = {part.name for one in memory.values() for part in variables_of(one)}
+        named |= {one.name for one in given_integers(self._host)} - changed.keys()
+        wider = self._with_scalars(program, nest, named)
         names = tuple(one.name for one in pointers)
-        return Followed(names, loops, memory, wider, self._exchanged, *changed_before(self._host, self._site))
+        return Followed(names, loops, memory, wider, self._exchanged, changed, doubted)
 
     def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
         """Return the parameters that integer scalars come from, and the derived scalars on the way."""
@@ -486,12 +487,11 @@ class ProgramBuilder:
     def _serial_variables(self) -> list[str]:
         names: list[str] = []
         for loop in self._site.loops:
-            if isinstance(loop, syntax.ForStatement):
-                init = loop.init
-                if isinstance(init, syntax.Declaration):
-                    names += [declarator.name for declarator in init.declarators]
-                elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
-                    names.append(init.target.name)
+            init = loop.init if isinstance(loop, syntax.ForStatement) else None
+            if isinstance(init, syntax.Declaration):
+                names += [declarator.name for declarator in init.declarators]
+            elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
+                names.append(init.target.name)
         return names
 
 
