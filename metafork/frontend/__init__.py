@@ -13,30 +13,31 @@ from pathlib import Path
 
 from metafork.frontend.text.reporter import Reporter
 from metafork.frontend.text.tokens import LineMap
-from metafork.frontend.unit import PointerExtents, UnitParser
+from metafork.frontend.unit import UnitParser
 from metafork.ir.messages.diagnostics import DiagnosticsError
 from metafork.ir.messages.source import Source
 from metafork.ir.translation_unit import TranslationUnit
 
 
-def parse(source: Source, *, reassociate: bool = False, extents: PointerExtents | None = None) -> TranslationUnit:
+def parse(source: Source, *, reassociate: bool = False, following: bool = False) -> TranslationUnit:
     """Return the parsed file; ``reassociate`` allows reductions of floating-point numbers, in an order of their own.
 
-    ``extents`` says of the pointers of functions how many elements they lead to, where no pragma does.
+    Pointers of which no pragma says how many elements they lead to are arrays without end if that is ``following`` from
+    their accesses (``metafork.analysis.extents.solved``), else no arrays.
 
     What depends on macros that the text does not define is not known at first.  Where that is why the file is refused,
     they are taken as not defined, which ``TranslationUnit.assumptions`` says.
 
     Raises ``metafork.DiagnosticsError`` with all diagnostics of the file, in the order of its text.
     """
-    parser = UnitParser(source, reassociate, extents)
+    parser = UnitParser(source, reassociate, following)
     try:
         return parser.parse()
     except DiagnosticsError as refused:
         if not parser.undecided:
             raise
         try:
-            return UnitParser(source, reassociate, extents, assuming=True).parse()
+            return UnitParser(source, reassociate, following, assuming=True).parse()
         except DiagnosticsError as error:
             # Of what is wrong either way, the first word tells more: a name may be declared under a condition.
             said = {one.span: one for one in refused.diagnostics}

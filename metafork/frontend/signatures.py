@@ -20,6 +20,7 @@ from metafork.frontend.pragmas.pointers import said_in_promises
 from metafork.frontend.schedules.expressions import ExpressionBuilder
 from metafork.frontend.schedules.symbols import Origin, ScalarSymbol, Symbol
 from metafork.frontend.text import syntax
+from metafork.frontend.text.constants import integer_constant
 from metafork.frontend.text.definitions import FunctionText, declared_name, split_commas
 from metafork.frontend.text.parsing.c_grammar import Grammar, GrammarError, TooDeepError
 from metafork.frontend.text.preprocessing.macros import ExpansionError
@@ -143,7 +144,7 @@ class Signatures(Struct, frozen=True):
             one = FunctionParameter(variable.name, spelled, variable.type, array, variable.const)
             if variable.pointed is not None and not variable.rows:
                 columns = 0 if structure is None else structure.columns
-                one = replace(one, pointed=variable.pointed, columns=columns)
+                one = replace(one, pointed=variable.pointed, columns=columns, least=_least(declarator))
             if structure is not None:
                 const = "const " if variable.const else ""
                 suffix = self.source.text[declarator.name_span.end : declarator.span.end]
@@ -270,6 +271,13 @@ def _without_least(declarator: syntax.Declarator, parameters: Mapping[str, Varia
     if "static" not in declarator.type.storage or first is None or syntax.names_in(first) & parameters.keys():
         return declarator
     return replace(declarator, type=replace(declarator.type, extents=(None, *rest)))
+
+
+def _least(declarator: syntax.Declarator) -> int:
+    """Return how many elements there are at least: 4 of ``x[static 4]``."""
+    first = declarator.type.extents[0] if "static" in declarator.type.storage and declarator.type.extents else None
+    found = integer_constant(first.text) if isinstance(first, syntax.Constant) else None
+    return 0 if found is None else found[0]
 
 
 def parameter_array(

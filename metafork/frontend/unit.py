@@ -7,7 +7,7 @@ them: its uninitialised scalars and arrays are the parameters of a function name
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -17,27 +17,26 @@ from metafork.frontend.host.callee_bodies import HostCallees
 from metafork.frontend.host.callees import Callees
 from metafork.frontend.host.file_scope import FileScope
 from metafork.frontend.host.fragment import is_argument, left_out
+from metafork.frontend.host.given_integers import side_by_side
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.residency import host_accesses
 from metafork.frontend.host.text_reader import TextReader
 from metafork.frontend.host.transfers import transfers
 from metafork.frontend.host.variables import Site, Variable
-from metafork.frontend.host.whole_loops import whole_loops
 from metafork.frontend.members.returning import returning_functions, written_out
 from metafork.frontend.members.structure_values import Paths, named_members
 from metafork.frontend.nests.table_rows import led_to_rows
 from metafork.frontend.pragmas.contraction import contraction_at
-from metafork.frontend.pragmas.given_memory import given_memory
 from metafork.frontend.pragmas.pointers import (
-    NOT_KNOWN,
     Promise,
     at_schedule,
+    endless,
     give_extent,
     of_row,
     one_element,
+    pointers_used,
     promised_extents,
-    read_extent,
-    single_elements,
+    without_unused,
 )
 from metafork.frontend.pragmas.promises import promises_within
 from metafork.frontend.pragmas.schedule import schedule_pragma
@@ -72,9 +71,6 @@ from metafork.ir.translation_unit import (
     TranslationUnit,
 )
 
-PointerExtents = Callable[[str, str, int | None], str | None]
-"""The extent, as C, of a function's parameter, or of a variable at the schedule of a number; ``None``: not known."""
-
 
 class UnitParser(TextReader):
     """Parses one source."""
@@ -83,11 +79,11 @@ class UnitParser(TextReader):
         self,
         source: Source,
         reassociate: bool = False,
-        extents: PointerExtents | None = None,
+        following: bool = False,
         assuming: bool = False,
     ) -> None:
         super().__init__(source, assuming=assuming)
-        self._extents = extents
+        self._following = following
         self._reassociate = reassociate
         self._name = unit_name(source.name)
         self._assumptions: tuple[Assumption, ...] = ()
@@ -214,11 +210,13 @@ class UnitParser(TextReader):
         parameters, variables, members = signatures.parameters(text, visible, body)
         body = named_members(body, members)
         name = tokens[text.name].text
-        promised, others = self._pointers(preprocessed, whole, body, variables, name, members)
+        promised, others = self._pointers(preprocessed, whole, body, variables, members)
         host = self._host(preprocessed, body, body_span, scope, visible, variables)
         parameters = self._with_pointers(parameters, promised, variables, host, scope)
-        sites = self._sites(host, others, name)
+        single, _ = pointers_used(body, {one.name: one for one in host.variables})
+        sites = self._sites(host, others, single)
         tables = any(site.led for site in sites)
+        sites = self._add_schedules(preprocessed, host, sites, name)
         changed = ((one.visible, site.visible) for one, site in zip(sites, host.sites, strict=True))
         pointers = [old[key] for new, old in changed for key in old if new[key] is not old[key]]
         known = None if tables else host_accesses(host, tokens, preprocessed.directives, self._callees, pointers)
@@ -233,13 +231,18 @@ class UnitParser(TextReader):
                 accesses=known,
             )
         )
-        self._add_schedules(preprocessed, host, sites, name)
-        function = self._asked(self._functions[-1])
+        followed = {one.name for one in variables.values() if one.followed}
+        function = self._asked(self._functions[-1], followed)
         self._functions[-1] = replace(function, globals=tuple(self._globals(function, visible)))
 
-    def _asked(self, function: Function) -> Function:
-        """Return a function with what its schedules, and the extents of pointers, ask of pointers, and no more."""
+    def _asked(self, function: Function, followed: set[str]) -> Function:
+        """Return a function with what its schedules, and the extents of pointers, ask of pointers, and no more.
+
+        Those that are ``followed`` are no arrays if no schedule uses them.
+        """
         programs = [one.program for one in self._schedules if one.function == function.name]
+        body = function.body.start  # locals may have the same names
+        used = {one.whole or one.name for each in programs for one in each.arrays if one.span.start < body}
         named = {one.name for each in programs for one in each.parameters}
         named |= {one.name for each in programs for one in each.values}
         arrays = [one.array for one in function.values if one.array is not None]
@@ -248,7 +251,8 @@ class UnitParser(TextReader):
         def asked(parameter: FunctionParameter) -> FunctionParameter:
             given = parameter.given
             kept = given if given is not None and given.name in named else None
-            return replace(parameter, parts=tuple(map(asked, parameter.parts)), given=kept)
+            array = None if parameter.name in followed - used else parameter.array
+            return replace(parameter, array=array, parts=tuple(map(asked, parameter.parts)), given=kept)
 
         return replace(function, parameters=tuple(map(asked, function.parameters)))
 
@@ -279,7 +283,6 @@ class UnitParser(TextReader):
         whole: Span,
         body: Sequence[Token],
         variables: dict[str, Variable],
-        function: str,
         members: Paths,
     ) -> tuple[Collection[str], Sequence[Promise]]:
         """Give the parameters that schedules use as arrays their extents; return their names, and what else is said."""
@@ -293,9 +296,11 @@ class UnitParser(TextReader):
             self._reporter,
             members,
         )
-        single = single_elements(body, variables) - promised.keys()
-        promised |= {name: one_element(variables[name].span) for name in single}
-        promised |= self._followed(function, variables, promised)
+        single, others_used = pointers_used(body, variables)
+        promised = {name: one_element(variables[name].span) for name in single} | promised
+        for name in others_used - promised.keys() if self._following else ():
+            promised[name] = endless(variables[name].span)
+            variables[name].followed = True
         for name, extent in promised.items():
             give_extent(variables[name], extent)
         return promised, others
@@ -320,21 +325,7 @@ class UnitParser(TextReader):
 
         return tuple(map(leading, parameters))
 
-    def _followed(
-        self, function: str, variables: dict[str, Variable], promised: Collection[str]
-    ) -> dict[str, syntax.Expression]:
-        """Return the extents of pointers that follow from their accesses."""
-        if self._extents is None:
-            return {}
-        pointers = [name for name, one in variables.items() if one.pointed is not None and name not in promised]
-        texts = {name: self._extents(function, name, None) for name in pointers}
-        return {
-            name: read_extent(text, variables[name].span, self._grammar)
-            for name, text in texts.items()
-            if text is not None
-        }
-
-    def _sites(self, host: HostFunction, said: Sequence[Promise], function: str) -> list[Site]:
+    def _sites(self, host: HostFunction, said: Sequence[Promise], single: Collection[str]) -> list[Site]:
         """Return the schedules of a function, to which pointers among its variables are arrays."""
         sites = [led_to_rows(site, self._words) for site in host.sites]
         named = {one.name for one in host.variables if one.pointed is not None}
@@ -344,27 +335,22 @@ class UnitParser(TextReader):
                 message = f"`{promise.name}` does not point to elements of a scalar type"
                 self._reporter.error("MF0321", promise.span, message)
 
-        def follows(name: str, number: int) -> syntax.Expression | None:
-            if self._extents is None:
-                return None
-            site, text = sites[number], self._extents(function, name, number)
-            pointer = site.visible[name]
-            given = given_memory(host, site, pointer) if text in (None, NOT_KNOWN) else None
-            return given if given or text is None else read_extent(text, pointer.span, self._grammar)
+        following = single if self._following else None
+        return [at_schedule(host, site, said, following, self._words, self._reporter) for site in sites]
 
-        return [
-            at_schedule(host, site, said, partial(follows, number=number), self._words, self._reporter)
-            for number, site in enumerate(sites)
-        ]
-
-    def _add_schedules(self, preprocessed: Preprocessed, host: HostFunction, at: Sequence[Site], function: str) -> None:
+    def _add_schedules(
+        self, preprocessed: Preprocessed, host: HostFunction, at: Sequence[Site], function: str
+    ) -> list[Site]:
+        """Take note of the schedules of a function; return them with no more pointers as arrays than they use."""
+        settled = [*at]
+        last: tuple[Site, ir.Program] | None = None
         sites: dict[int, Site] = {}
         programs: dict[int, ir.Program] = {}
         spoken: frozenset[str] | None = None
         if self._reassociate:
             macros = preprocessed.macros_within(host.body.span)
             spoken = self._words.union(macros)
-        for site in at:
+        for place, site in enumerate(at):
             number = len(self._schedules)
             words = site.statement.static_words
             FileChecks(preprocessed, self._reporter).schedule(hull(words or site.statement.span, site.statement.span))
@@ -375,7 +361,7 @@ class UnitParser(TextReader):
                 continue
             self._check_names(preprocessed, host.body.span, program)
             directives = schedule_pragma(preprocessed.directives, preprocessed.tokens, (site.statement.span, words))
-            sites[number], programs[number] = site, program
+            programs[number] = program
             doubts = (tuple(sorted(builder.entry_values)), tuple(sorted(builder.sized_arrays)))
             span = site.statement.span
             promises = promises_within(preprocessed.directives, span, program, self._reporter)
@@ -395,24 +381,29 @@ class UnitParser(TextReader):
             led = tuple((row.name, row.text) for row in site.led if row.number is not None)
             left_out = tuple(builder.left_out)
             arrays = [one.whole or one.name for one in program.arrays]
-            whole = whole_loops(host, site, arrays)
-            first = replace(first, static_words=words, asked=asked, led=led, directives=given)
-            first = replace(first, left_out=left_out, whole_loops=whole)
+            settled[place] = without_unused(site, host.sites[place], arrays)
+            first = replace(first, static_words=words, asked=asked, led=led, directives=given, left_out=left_out)
+            if self._following and last is not None:
+                both = {one.name for each in (program, last[1]) for one in each.parameters}
+                first = replace(first, beside=side_by_side(host, last[0], site, both))
+            last = site, program
+            first = replace(first, followed=builder.followed)
             self._schedules.append(first)
+            sites[number] = settled[place]
             if builder.second is not None:
                 assert order is not None
                 program = builder.build_second(f"{self._name}_k{number + 1}", function)
-                sites[number + 1], programs[number + 1] = site, program
-                last = replace(order, last=True)
-                self._schedules.append(
-                    Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=last)
-                )
+                sites[number + 1], programs[number + 1] = settled[place], program
+                end = replace(order, last=True)
+                second = Schedule(number + 1, function, span, program, *doubts, contraction=False, stated_order=end)
+                self._schedules.append(replace(second, beside=True, followed=builder.followed))
         if not self._reporter.failed:
             pragmas = [one.span for one in preprocessed.directives if one.word == "pragma"]
             pragmas += [span for span, _ in host.body.pragmas]
             behind = [first_from(preprocessed.tokens, span.end) for span in pragmas]
             fixed = {one.span.start for at in behind for one in preprocessed.tokens[at : at + 1]}
             self._transfers.extend(transfers(host, sites, programs, fixed))
+        return settled
 
     def _check_names(self, preprocessed: Preprocessed, body: Span, program: ir.Program) -> None:
         """Refuse variables that the host file must name where a macro of that name may stand for something else."""

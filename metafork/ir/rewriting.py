@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.messages.source import Span
 from metafork.ir.visitor import Rewriter, changed, same
 from metafork.ir.visitor import with_operands as with_operands
 
@@ -51,6 +52,11 @@ class _Mapping(Rewriter):
 
     def extent(self, expr: ir.Expr) -> ir.Expr:
         return expr
+
+
+def placed(expr: ir.Expr, span: Span) -> ir.Expr:
+    """Return an expression all of whose parts stand at one place."""
+    return replace(with_operands(expr, [placed(one, span) for one in ir.subexpressions(expr)]), span=span)
 
 
 def variables(expr: ir.Expr) -> frozenset[str]:

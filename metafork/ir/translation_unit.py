@@ -5,6 +5,7 @@ Whoever prints the host side replaces the span of each schedule in the text and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from msgspec import Struct
@@ -27,7 +28,8 @@ class FunctionParameter(Struct, frozen=True):
     their own; ``text`` is its declaration as it was written, and ``member`` what C calls one of them (``g.nx``), a
     pointer that the function assigns to where it is ``moved``.
 
-    ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements.
+    ``pointed`` is what a pointer of unknown extent leads to: of one to structures, rows of ``columns`` elements; there
+    are ``least`` so many elements (``x[static 4]``).
     Where schedules ask whether there is an array at all (``if (bias != NULL)``), ``given`` is the integer that says so.
     A pointer is ``nullable`` where the function asks for that anywhere.
     """
@@ -46,6 +48,7 @@ class FunctionParameter(Struct, frozen=True):
     moved: bool = False
     pointed: ScalarType | None = None
     columns: int = 0
+    least: int = 0
     given: FunctionParameter | None = None
     nullable: bool = False
 
@@ -186,6 +189,25 @@ class StatedOrder(Struct, frozen=True):
     last: bool = True
 
 
+class Followed(Struct, frozen=True):
+    """What the host says of a schedule's ``arrays`` that are endless until their extents follow from accesses.
+
+    ``whole_loops`` are variables of serial loops around it, the innermost first, which count from 0 and run it in each
+    iteration, and how many these are.  ``memory`` is how many elements malloc has given to some.  The ``wider`` program
+    has all integers that extents may name.  Arrays that the function is given may be ``exchanged`` with others before.
+    ``changed`` are integers that it is given and changes before, and where; or, without a place, whose names mean other
+    variables there.  ``doubted`` are those that may be changed by what is not known.
+    """
+
+    arrays: tuple[str, ...]
+    whole_loops: tuple[tuple[str, Expr], ...]
+    memory: Mapping[str, Expr]
+    wider: Program
+    exchanged: Mapping[str, tuple[str, ...]]
+    changed: Mapping[str, Span | None]
+    doubted: tuple[str, ...]
+
+
 class Schedule(Struct, frozen=True):
     """One ``meta_schedule``: its number in the file (from 0), where it stands, and its program.
 
@@ -200,8 +222,8 @@ class Schedule(Struct, frozen=True):
     ``led`` are rows of its tables of pointers, by their names and as C calls them (``rows[1]``).
     ``directives`` are what ``#pragma metafork schedule`` says in front of it, and where (``metafork.transform``); once
     they are applied, ``written`` is the program before.  ``left_out`` are assertions in it that kernels do not have.
-    ``whole_loops`` are variables of serial loops around it, the innermost first, which count from 0 and run it in each
-    iteration, and how many these are.
+    It stands ``beside`` the one before it where it runs whenever that one does, with the same parameters.  Of some
+    arrays the extents are yet to be ``followed``.
     """
 
     number: int
@@ -221,7 +243,8 @@ class Schedule(Struct, frozen=True):
     directives: tuple[str, Span] | None = None
     written: Program | None = None
     left_out: tuple[Span, ...] = ()
-    whole_loops: tuple[tuple[str, Expr], ...] = ()
+    beside: bool = False
+    followed: Followed | None = None
 
 
 class Assumption(Struct, frozen=True):

@@ -4,30 +4,13 @@ A file begins with the parameters to run it with, ``/* at n=20 s=2; n=9 s=1 */``
 from the comment ``/* after`` on is the strategy's: what it said, and the program that ``metafork apply`` prints.
 """
 
-from pathlib import Path
-
 import pytest
 
 from metafork.comprehensive.application import applied
 from metafork.comprehensive.registry import OPTIONAL_STRATEGIES, STRATEGIES, strategies
 from metafork.printing.metafork_text import metafork_text
 from tests.metafork.interpreter import program, results
-
-GOLDEN = Path(__file__).parent / "golden"
-FILES = sorted(GOLDEN.glob("*/*.mf"))
-AFTER = "\n/* after"
-
-
-def before(path):
-    return path.read_text().partition(AFTER)[0]
-
-
-def points(path):
-    head = before(path).splitlines()[0].removeprefix("/* at ").removesuffix(" */")
-    return [
-        {name: int(number) for name, _, number in (part.partition("=") for part in point.split())}
-        for point in head.split(";")
-    ]
+from tests.strategies.goldens import AFTER, FILES, before, points
 
 
 def named(path):

@@ -67,6 +67,12 @@ class Access(Struct, frozen=True, dict=True):
         return self.unknown | {name for name in symbols - self.own if " " in name}
 
     @cached_property
+    def named(self) -> frozenset[str]:
+        """The symbols of all that is known of it."""
+        symbols = frozenset() if self.index is None else self.index.symbols
+        return symbols.union(*(one.symbols for one in (*self.conditions, *self.known)))
+
+    @cached_property
     def where(self) -> tuple[Constraint, ...]:
         """What holds of parameters alone where the access is made at all."""
         return tuple(one for one in (*self.conditions, *self.known) if not one.symbols & self.own)

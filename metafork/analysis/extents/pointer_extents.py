@@ -15,17 +15,19 @@ from itertools import combinations, islice
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most, less_than
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access, accesses_of
-from metafork.analysis.extents.extent_text import Names, condition_text, value_text
+from metafork.analysis.extents.extent_expressions import Names, condition_of, value_of
 from metafork.analysis.extents.host_loops import WholeLoops, in_whole_loops
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
 from metafork.analysis.facts import program_facts
 from metafork.analysis.values.conditions import meaning
 from metafork.analysis.values.scope import Facts, Scope
-from metafork.ir.program import ParameterKind, Program
+from metafork.ir.arithmetic.types import common_type
+from metafork.ir.program import Conditional, Expr, IntConst, ParameterKind, Program
+from metafork.printing.expressions import expression
 
 CHOICES = 3
 """Choices one in the other."""
@@ -50,21 +52,22 @@ class Unknown(Struct, frozen=True):
 
 
 class Extents(Struct, frozen=True):
-    """Of each array either the text of its extent, in C and in parameters, or why there is none."""
+    """Of each array either its extent, in parameters, or why there is none."""
 
-    known: Mapping[str, str]
+    known: Mapping[str, Expr]
     unknown: Mapping[str, Unknown]
 
 
 def extents_of(
     programs: Sequence[Program],
     arrays: Collection[str],
-    names: Iterable[str],
+    names: Mapping[str, Expr],
     beside: Sequence[Collection[int]] | None = None,
     least: Mapping[str, int] | None = None,
     whole: Sequence[WholeLoops] = (),
 ) -> Extents:
-    """Return the first extents of arrays that programs of one function share, in terms of some names.
+    """Return the first extents of arrays that programs of one function share, in terms of some names, each
+    given with what it stands for.
 
     ``beside`` are, for each program, those that run whenever it does: it does not matter which of them touches the last
     element.  Some arrays have ``least`` numbers of elements, touched or not.  ``whole`` are for each program serial
@@ -75,38 +78,46 @@ def extents_of(
         [_Touched.of(*one) for one in _launches(program, facts[number], arrays, whole[number] if whole else ())]
         for number, program in enumerate(programs)
     ]
-    known: dict[str, str] = {}
+    known: dict[str, Expr] = {}
     unknown: dict[str, Unknown] = {}
     around = {one.name for program in programs for one in program.parameters if one.of_serial_loop}
     for array in arrays:
-        told: dict[str, None] = {}
-        for number, (first, *more) in enumerate(ways):
+        told: dict[Expr, None] = {}
+        for number, (program, (first, *more)) in enumerate(zip(programs, ways, strict=True)):
             if not any(one.array == array for one in first.accesses):
                 continue
-            text: str | Unknown = Unknown("")
+            found: Expr | Unknown = Unknown("")
             for way in (first, *more):
                 region, accesses = way.region, [one for one in way.accesses if one.array == array]
                 for other in beside[number] if beside else ():
-                    joined = None if other == number else _joined(region, facts[other], programs[other])
+                    touched = [one for one in ways[other][0].accesses if one.array == array]
+                    foreign = (
+                        _integers(programs[other]) - _integers(program) - {one.name for one in facts[other].derived}
+                    )
+                    if other == number or any(foreign & one.named for one in touched):
+                        continue
+                    joined = _joined(region, facts[other], programs[other])
                     if joined is not None:
-                        region, touched = joined, ways[other][0].accesses
-                        accesses = accesses + [one for one in touched if one.array == array]
-                way_text = _Pointer(
-                    array, accesses, region, frozenset(names), around, (least or {}).get(array, 0)
-                ).extent()
-                text = text if isinstance(way_text, Unknown) and way is not first else way_text
-                if not isinstance(text, Unknown):
+                        region, accesses = joined, accesses + touched
+                pointer = _Pointer(array, accesses, region, names, around, (least or {}).get(array, 0))
+                extent = pointer.extent()
+                found = found if isinstance(extent, Unknown) and way is not first else extent
+                if not isinstance(found, Unknown):
                     break
-            if isinstance(text, Unknown):
-                unknown[array] = text
+            if isinstance(found, Unknown):
+                unknown[array] = found
                 break
-            told[text] = None
+            told[found] = None
         else:
             if len(told) == 1:
                 known[array] = next(iter(told))
             else:
                 unknown[array] = Unknown(f"schedules that need not all run touch more or less of `{array}`", other=True)
     return Extents(known, unknown)
+
+
+def _integers(program: Program) -> set[str]:
+    return {one.name for one in program.parameters}.union(one.name for one in program.derived)
 
 
 class _Touched(Struct, frozen=True):
@@ -162,32 +173,20 @@ def _joined(region: Region, facts: Facts, program: Program) -> Region | None:
     return region if region.prover.shows(asked) else None
 
 
-class _Least(Struct, frozen=True):
-    """The greatest index in some launches."""
-
-    index: Polynomial
-
-
-class _Choice(Struct, frozen=True):
-    """What the greatest index is where a condition holds, and where it does not."""
-
-    condition: Constraint
-    then: _Least | _Choice
-    otherwise: _Least | _Choice
-
-
 class _Half(Struct, frozen=True):
-    """A condition with the launches in which it holds, and does not, and what the greatest index is there if known."""
+    """A condition with the launches in which it holds, and does not, and the extent there if it needs no choice."""
 
     condition: Constraint
     sides: tuple[Region, Region]
-    found: tuple[_Least | None, _Least | None]
+    found: tuple[Expr | None, Expr | None]
 
-    def choice(self, then: _Least | _Choice | None, rest: _Least | _Choice | None) -> _Least | _Choice:
+    def choice(self, names: Names, then: Expr | None, rest: Expr | None) -> Expr:
         """Return the choice between what is found for both sides."""
+        condition = condition_of(self.condition, names)
         assert then is not None
         assert rest is not None
-        return then if then == rest else _Choice(self.condition, then, rest)
+        assert condition is not None
+        return then if then == rest else Conditional(condition, then, rest, common_type(then.type, rest.type))
 
 
 class _Pointer(Struct):
@@ -196,15 +195,15 @@ class _Pointer(Struct):
     array: str
     accesses: Sequence[Access]
     region: Region
-    names: frozenset[str]
+    names: Mapping[str, Expr]
     around: Collection[str]
     least: int
     tops: list[Top] = field(default_factory=list)
     symbols: Names = field(default_factory=Names)
     tried: int = 0
 
-    def extent(self) -> str | Unknown:
-        """Return the extent as C."""
+    def extent(self) -> Expr | Unknown:
+        """Return the extent, or why it is not known."""
         either = self._join_cases()
         self.region = self.region.asking(MOST_QUESTIONS)
         quotients: dict[str, DerivedSymbol] = {one.name: one for one in self.region.prover.quotients}
@@ -229,8 +228,8 @@ class _Pointer(Struct):
         reach = Reach(self.tops)
         found = self._greatest(self.region, reach, CHOICES)
         if found is None and any(self._covering(self.region, reach, [Polynomial.constant(self.least - 1)])):
-            return str(self.least)
-        return self._why(reach) if found is None else self._text(found)
+            return IntConst(self.least)
+        return self._why(reach) if found is None else found
 
     def _join_cases(self) -> Mapping[str, Sequence[Sequence[Constraint]]]:
         """Make one access of many that differ in what holds of parameters only: it is made where one of them is.
@@ -263,8 +262,8 @@ class _Pointer(Struct):
         self.accesses = joined
         return either
 
-    def _greatest(self, region: Region, reach: Reach, choices: int) -> _Least | _Choice | None:
-        """Return the greatest index, split by conditions of which at least one side needs no other."""
+    def _greatest(self, region: Region, reach: Reach, choices: int) -> Expr | None:
+        """Return the extent, split by conditions of which at least one side needs no other."""
         found = self._least_one(region, reach)
         if found is not None or not choices:
             return found
@@ -273,31 +272,30 @@ class _Pointer(Struct):
             sides = (region.narrowed((condition,)), region.narrowed((condition.negated(),)))
             half = _Half(condition, sides, (self._least_one(sides[0], reach), self._least_one(sides[1], reach)))
             if None not in half.found:
-                return half.choice(*half.found)
+                return half.choice(self.symbols, *half.found)
             halves.append(half)
         halves.sort(key=lambda half: half.found == (None, None))
         for half in halves if choices > 1 else ():
             if half.found == (None, None) and choices < CHOICES:
                 break
-            then: _Least | _Choice | None
-            rest: _Least | _Choice | None
             then, rest = half.found
             then = self._greatest(half.sides[0], reach, choices - 1) if then is None else then
             rest = self._greatest(half.sides[1], reach, choices - 1) if rest is None and then is not None else rest
             if then is not None and rest is not None:
-                return half.choice(then, rest)
+                return half.choice(self.symbols, then, rest)
         return None
 
-    def _least_one(self, region: Region, reach: Reach) -> _Least | None:
-        """Return the greatest index where it is one polynomial in all of a region."""
+    def _least_one(self, region: Region, reach: Reach) -> Expr | None:
+        """Return the extent where it is one polynomial in all of a region."""
         self.tried += max(len(self.tops), MOST_LOOKED // MOST_REGIONS)
         if self.tried > MOST_LOOKED:
             return None
         reach.open.clear()
         for most in self._candidates(region, reach):
-            if value_text(most + 1, self.symbols) is not None and reach.reaches(region, most):
-                return _Least(most)
-        return None if any(top.is_made(region) for top in self.tops) else _Least(-ONE)
+            extent = value_of(most + 1, self.symbols)
+            if extent is not None and reach.reaches(region, most):
+                return extent
+        return None if any(top.is_made(region) for top in self.tops) else IntConst(0)
 
     def _candidates(self, region: Region, reach: Reach) -> list[Polynomial]:
         """Return the bounds that no access goes beyond in a region, and comes up to in its points, or most of them."""
@@ -350,25 +348,19 @@ class _Pointer(Struct):
         for one in dict.fromkeys(conditions):
             if one.symbols & {name for top in self.tops for name in top.access.own}:
                 continue
-            if condition_text(one, self.symbols) is None or region.proves(one) or region.proves(one.negated()):
+            if condition_of(one, self.symbols) is None or region.proves(one) or region.proves(one.negated()):
                 continue
             yield one
             left -= 1
             if not left:
                 return
 
-    def _text(self, found: _Least | _Choice) -> str:
-        if isinstance(found, _Least):
-            return value_text(found.index + 1, self.symbols) or "0"
-        condition = condition_text(found.condition, self.symbols)
-        return f"({condition} ? {self._text(found.then)} : {self._text(found.otherwise)})"
-
     def _why(self, reach: Reach) -> Unknown:
         """Return why no greatest index is proved."""
         covering = [*self._covering(self.region, Reach(self.tops), self._short(self.region))]
-        texts = [(most, value_text(most + 1, self.symbols)) for most in covering]
+        extents = [(most, value_of(most + 1, self.symbols)) for most in covering]
         said = min(
-            ((most, text) for most, text in texts if text is not None),
+            ((most, extent) for most, extent in extents if extent is not None),
             key=lambda one: sum(one[0].evaluate(point) for point in self.region.points),
             default=None,
         )  # all of them are proved; the launches only say which is the least
@@ -380,17 +372,19 @@ class _Pointer(Struct):
             if {*others} & {*self.around}:
                 way_out = "of a loop around the schedule; say how many there are in all"
             return Unknown(f"the greatest index of `{self.array}` depends on {listed}, {way_out}", other=True)
-        other = any(value_text(bound, self.symbols) is None for top in self.tops for bound in top.bounds.ways)
+        other = any(value_of(bound, self.symbols) is None for top in self.tops for bound in top.bounds.ways)
         if said is None:
             return Unknown(f"which index of `{self.array}` is the greatest is not known in parameters", other=other)
-        most, text = said
+        most, extent = said
         missed = reach.missed or {}
         launch = ", ".join(f"{name} = {missed[name]}" for name in sorted(missed) if name in self.names)
         for_ = f" (it may not be for {launch})" if launch else ""
-        last = value_text(most, self.symbols)
+        last = value_of(most, self.symbols)
+        assert last is not None
+        element = f"{self.array}[{expression(last)}]"
         return Unknown(
-            f"nothing behind `{self.array}[{last}]` is touched, but that it is touched itself is not proved{for_}",
-            text or "",
+            f"nothing behind `{element}` is touched, but that it is touched itself is not proved{for_}",
+            expression(extent),
             other,
         )
 

@@ -16,10 +16,14 @@ from metafork.frontend.text import syntax
 
 
 class Moves(Struct, frozen=True):
-    """What becomes of an array parameter: a change that is not followed, or whether something unknown may move it."""
+    """What becomes of an array parameter: a change that is not followed, or whether something unknown may move it.
+
+    It may change places with ``others``, arrays too.
+    """
 
     refused: Change | None
     doubtful: bool
+    others: tuple[str, ...] = ()
 
 
 def moves(host: HostFunction, site: Site, array: Variable) -> Moves:
@@ -40,7 +44,7 @@ def moves(host: HostFunction, site: Site, array: Variable) -> Moves:
                 return Moves(change, doubtful)
             if source not in followed and (source.is_parameter or source.element is None):
                 followed.append(source)
-    return Moves(None, doubtful)
+    return Moves(None, doubtful, tuple(one.name for one in followed[1:] if one.element is not None))
 
 
 def _source(write: Write) -> Variable | None:

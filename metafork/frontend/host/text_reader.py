@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -34,9 +34,6 @@ from metafork.frontend.text.tokens import (
 from metafork.frontend.text.unclosed_braces import refuse_unclosed
 from metafork.frontend.text.vocabulary import BUILTIN_CONSTANTS, SIZED_CONSTANTS
 from metafork.ir.messages.source import Source, Span
-
-PointerExtents = Callable[[str, str, int | None], str | None]
-"""The extent, as C, of a function's parameter, or of a variable at the schedule of a number; ``None``: not known."""
 
 MOST_TOKENS = 150_000
 """Tokens of a function with a schedule, macros expanded: some seconds of parsing."""

@@ -26,7 +26,8 @@ class Variable(Struct, eq=False):
     the place where its address is given away, after which every call may write it.  ``initial`` is the value of a
     ``const`` scalar of the file, ``braces`` are those of a ``const`` array.  ``given`` is the variable that says of a
     pointer whether it is not null.  Of a table of pointers, ``row`` is the type of what they lead to, and ``row_count``
-    their number where it is declared; rows that are packed are those of the ``table`` of that name.
+    their number where it is declared; rows that are packed are those of the ``table`` of that name.  The extent of an
+    array is ``followed`` where its accesses are to say it, or the size of the ``memory`` that a pointer was given.
     """
 
     name: str
@@ -56,6 +57,8 @@ class Variable(Struct, eq=False):
     row: ScalarType | None = None
     row_count: syntax.Expression | None = None
     table: str = ""
+    followed: bool = False
+    memory: syntax.Expression | None = None
 
 
 def advise(variable: Variable, code: str, at: Span, advice: Advice) -> None:

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
 from metafork.frontend.text import syntax
 from metafork.frontend.text.vocabulary import scalar_type
-from metafork.ir.messages.source import Span
 
 
 def given_memory(host: HostFunction, site: Site, pointer: Variable) -> syntax.Expression | None:
@@ -43,7 +40,7 @@ def given_memory(host: HostFunction, site: Site, pointer: Variable) -> syntax.Ex
             return None
         if host.stable(one, write.order, site) is not None:
             return None
-    return _at(count, pointer.span)
+    return count
 
 
 def _is_size(expression: syntax.Expression, host: HostFunction, pointer: Variable) -> bool:
@@ -69,13 +66,3 @@ def _plain(expression: syntax.Expression) -> bool:
             return _plain(left) and _plain(right)
         case _:
             return False
-
-
-def _at(expression: syntax.Expression, span: Span) -> syntax.Expression:
-    match expression:
-        case syntax.Infix(left=left, right=right):
-            return replace(expression, left=_at(left, span), right=_at(right, span), span=span)
-        case syntax.Name() | syntax.Constant():
-            return replace(expression, span=span)
-        case _:
-            return expression

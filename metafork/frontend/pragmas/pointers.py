@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable, columns_of, key_of
 from metafork.frontend.members.structure_values import Paths, named_members
+from metafork.frontend.pragmas.given_memory import given_memory
 from metafork.frontend.text import syntax
 from metafork.frontend.text.clauses.keywords import CLAUSES, is_schedule_keyword
 from metafork.frontend.text.definitions import split_commas
@@ -86,14 +87,14 @@ def at_schedule(
     host: HostFunction,
     site: Site,
     promises: Sequence[Promise],
-    follows: Callable[[str], syntax.Expression | None],
+    single: Collection[str] | None,
     taken: Collection[str],
     reporter: Reporter,
 ) -> Site:
     """Return a schedule to which pointers are arrays that have no extents for all of the function.
 
-    ``promises`` are those of pragmas, ``follows`` says what extent follows from accesses; reports MF0321.  Such a
-    pointer may be asked whether it is null, by names that are not ``taken``.
+    ``promises`` are those of pragmas; the extents of others follow from accesses, but for ``single`` elements, unless
+    this is ``None``; reports MF0321.  A pointer may be asked whether it is null, by names that are not ``taken``.
     """
     visible = dict(site.visible)
     names = {*taken, *visible}
@@ -110,13 +111,21 @@ def at_schedule(
             except ValueError as reason:
                 reporter.error("MF0321", said[-1].span, str(reason))
         else:
-            extent = follows(name)
+            extent = None if single is None else one_element(one.span) if name in single else endless(one.span)
         if extent is not None:
             given = Variable(fresh(f"has_{name}", names), one.span, site.order, ScalarType.INT)
             visible[name] = replace(one, since=site.order, scope=visible, is_parameter=False, given=given)
             visible[given.name] = given
             give_extent(visible[name], extent)
+            if not said:
+                visible[name].followed, visible[name].memory = True, given_memory(host, site, one)
     return replace(site, visible=visible)
+
+
+def without_unused(site: Site, before: Site, arrays: Collection[str]) -> Site:
+    """Return a schedule to which pointers are what they were ``before``, unless they are among the arrays it uses."""
+    left = {name for name, one in site.visible.items() if one.followed and name not in arrays}
+    return replace(site, visible=site.visible | {name: before.visible[name] for name in left & before.visible.keys()})
 
 
 def of_row(row: str, promises: Sequence[Promise]) -> list[Promise]:
@@ -171,7 +180,7 @@ def _read(
         unknown = [token.text for token in tokens[groups[0][0] + 1 : groups[0][1]]] == [NOT_KNOWN]
         texts = [tokens[start + 1 : end] for start, end in (groups[1:] if unknown else groups)]
         inner = [grammar.expression(expand(text), frozenset()) for text in texts]
-        outer = _endless(directive.span) if unknown else inner.pop(0)
+        outer = endless(directive.span) if unknown else inner.pop(0)
         found.append(Promise(piece[0].text, outer, tuple(inner), directive.span))
     return found
 
@@ -188,8 +197,8 @@ def _brackets(partners: Mapping[int, int], first: int, behind: int) -> list[tupl
     return found
 
 
-def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) -> set[str]:
-    """Return the pointers of which the schedules of a function use ``*p`` and ``p[0]``, and nothing else."""
+def pointers_used(body: Sequence[Token], variables: Mapping[str, Variable]) -> tuple[set[str], set[str]]:
+    """Return the pointers of which the schedules of a function use ``*p`` and ``p[0]`` alone, and others they use."""
     used: set[str] = set()
     otherwise: set[str] = set()
     for first, behind in _schedules(body):
@@ -208,7 +217,7 @@ def single_elements(body: Sequence[Token], variables: Mapping[str, Variable]) ->
                 used.add(name)
             else:
                 otherwise.add(name)
-    return used - otherwise
+    return used - otherwise, otherwise
 
 
 def _schedules(body: Sequence[Token]) -> list[tuple[int, int]]:
@@ -241,12 +250,6 @@ def one_element(span: Span) -> syntax.Expression:
     return syntax.Constant("1", span)
 
 
-def _endless(span: Span) -> syntax.Expression:
+def endless(span: Span) -> syntax.Expression:
+    """Return the extent of an array of which none is known."""
     return syntax.Constant(f"{ENDLESS.value}L", span)
-
-
-def read_extent(text: str, span: Span, grammar: Grammar) -> syntax.Expression:
-    """Return the extent that a text says, at a place."""
-    if text == NOT_KNOWN:
-        return _endless(span)
-    return grammar.expression([replace(token, span=span) for token in tokenize(text, LineMap(text))], frozenset())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from metafork.frontend.host.array_moves import moves
+from metafork.frontend.host.given_integers import changed_before, given_integers
 from metafork.frontend.host.host import HostFunction
 from metafork.frontend.host.variables import Site, Variable
+from metafork.frontend.host.whole_loops import whole_loops
 from metafork.frontend.nests.assertions import facts_in
 from metafork.frontend.nests.grid_and_threads import Known, with_grid_and_threads
 from metafork.frontend.nests.local_pointers import with_places
@@ -39,6 +41,7 @@ from metafork.ir.control import control_names, variables_of
 from metafork.ir.mapping import Mapping
 from metafork.ir.messages.source import Source, Span
 from metafork.ir.rewriting import names_in
+from metafork.ir.translation_unit import Followed
 
 MOST_BLOCKS = 32
 """Blocks that a multiprocessor runs at once, on the GPUs that run most."""
@@ -57,7 +60,7 @@ class ProgramBuilder:
     that they had at the function's beginning, and ``sized_arrays`` local arrays whose sizes are to be compared.
     Where floating-point numbers are added up (``reassociate``, of ``NestBuilder``), ``ordered`` are the extents of
     threads, and ``second`` is what adds up what the blocks have.  ``left_out`` are assertions in the schedule that are
-    no facts about parameters.
+    no facts about parameters.  Extents of some arrays are to be ``followed``.
     """
 
     def __init__(
@@ -84,6 +87,8 @@ class ProgramBuilder:
         self.parts: tuple[ir.Array, ...] = ()
         self.second: Nest | None = None
         self.left_out: list[Span] = []
+        self.followed: Followed | None = None
+        self._exchanged: dict[str, tuple[str, ...]] = {}
         self._conditions: tuple[syntax.Expression, ...] = ()
         self._reassociate = reassociate
 
@@ -273,6 +278,7 @@ class ProgramBuilder:
             return False
         if found.doubtful:
             self.entry_values.add(variable.name)
+        self._exchanged[variable.name] = found.others
         return True
 
     def _extent(self, variable: Variable, extent: syntax.Expression) -> ir.Expr | None:
@@ -327,6 +333,9 @@ class ProgramBuilder:
             variable = self._site.visible[name]
             for extent in variable.extents:
                 pending += syntax.names_in(extent)
+            pending += [] if variable.memory is None else syntax.names_in(variable.memory)
+            if variable.followed:
+                pending += [one.name for one in given_integers(self._host)]
             definition = self._values.definition(variable)
             if definition is not None:
                 pending += [operand.name for operand in definition.operands]
@@ -360,26 +369,6 @@ class ProgramBuilder:
         visible = self._site.visible
         arrays = sorted((visible[one] for one in nest.arrays), key=_place)
         built = [array for variable in arrays if (array := self._array(variable)) is not None]
-        sizing = {part.name for array in built for extent in array.extents for part in variables_of(extent)}
-        control = control_names(nest.grid, nest.body) & nest.scalars
-        integers = {one for one in nest.scalars if (type_ := visible[one].type) is not None and type_.integer}
-        roots, definitions = self._closure((control & integers) | sizing)
-        data, _ = self._closure(sizing)
-        assumptions = self._assumptions(roots, definitions)
-        order = self._parameter_order(roots)
-        given = roots | definitions.keys()
-        values = sorted((visible[one] for one in nest.scalars - given), key=_place)
-        parameters = tuple(
-            ir.Parameter(
-                variable.name,
-                variable.type or ScalarType.INT,
-                ir.ParameterKind.DATA if variable.name in data else ir.ParameterKind.PROGRAM,
-                variable.name in self._serial_variables(),
-                variable.span,
-            )
-            for variable in order
-        )
-        derived = sorted(definitions.values(), key=lambda definition: definition.order)
         views = Views({*visible, *names_in(nest.body)})
         built = [view for array in built for view in views.of_host(array)]
         body = views.body(nest.body)
@@ -387,15 +376,10 @@ class ProgramBuilder:
         program = ir.Program(
             name=name,
             function=function,
-            parameters=parameters,
-            values=tuple(
-                ir.ValueArgument(variable.name, variable.type or ScalarType.INT, variable.span) for variable in values
-            ),
-            derived=tuple(
-                ir.Derived(one.variable.name, one.variable.type or ScalarType.INT, one.expression, one.variable.span)
-                for one in derived
-            ),
-            assumptions=assumptions,
+            parameters=(),
+            values=(),
+            derived=(),
+            assumptions=(),
             arrays=(*placed.arrays, *self.parts),
             grid=nest.grid,
             body=body,
@@ -404,7 +388,57 @@ class ProgramBuilder:
             blocked=self._blocked,
             span=self._site.statement.span,
         )
-        return with_stored_bits(program)
+        program = with_stored_bits(self._with_scalars(program, nest))
+        followed = [one for one in arrays if one.followed]
+        self.followed = self._followed(program, nest, followed) if followed else None
+        return program
+
+    def _with_scalars(self, program: ir.Program, nest: Nest, more: Collection[str] = ()) -> ir.Program:
+        """Return a program with the scalars that it asks for, and some more, and what is asserted of them."""
+        visible = self._site.visible
+        extents = [extent for one in program.arrays if one not in self.parts for extent in one.extents]
+        sizing = {part.name for extent in extents for part in variables_of(extent)}
+        control = control_names(nest.grid, nest.body) & nest.scalars
+        integers = {one for one in nest.scalars if (type_ := visible[one].type) is not None and type_.integer}
+        roots, definitions = self._closure((control & integers) | sizing.union(more))
+        data, _ = self._closure(sizing)
+        assumptions = self._assumptions(roots, definitions)
+        values = sorted((visible[one] for one in nest.scalars - roots - definitions.keys()), key=_place)
+        derived = sorted(definitions.values(), key=lambda definition: definition.order)
+        last = {name: number for number, name in enumerate(self._serial_variables(), 1)}
+        parameters = (
+            ir.Parameter(
+                one.name,
+                one.type or ScalarType.INT,
+                ir.ParameterKind.DATA if one.name in data else ir.ParameterKind.PROGRAM,
+                one.name in last,
+                one.span,
+            )
+            for one in sorted((visible[name] for name in roots), key=lambda one: (last.get(one.name, 0), _place(one)))
+        )
+        return replace(
+            program,
+            parameters=tuple(parameters),
+            values=tuple(ir.ValueArgument(one.name, one.type or ScalarType.INT, one.span) for one in values),
+            derived=tuple(
+                ir.Derived(one.variable.name, one.variable.type or ScalarType.INT, one.expression, one.variable.span)
+                for one in derived
+            ),
+            assumptions=assumptions,
+        )
+
+    def _followed(self, program: ir.Program, nest: Nest, pointers: Sequence[Variable]) -> Followed:
+        """Return what is said of pointers whose extents follow from accesses."""
+        order, visible = self._site.order, self._site.visible
+        given = {one.name: self._values.integer(one.memory, order, visible) for one in pointers if one.memory}
+        memory = {name: found[0] for name, found in given.items() if found is not None}
+        loops = whole_loops(self._host, self._site, [one.whole or one.name for one in program.arrays])
+        changed, doubted = changed_before(self._host, self._site)
+        named = {part.name for one in memory.values() for part in variables_of(one)}
+        named |= {one.name for one in given_integers(self._host)} - changed.keys()
+        wider = self._with_scalars(program, nest, named)
+        names = tuple(one.name for one in pointers)
+        return Followed(names, loops, memory, wider, self._exchanged, changed, doubted)
 
     def _closure(self, names: Iterable[str]) -> tuple[set[str], dict[str, Definition]]:
         """Return the parameters that integer scalars come from, and the derived scalars on the way."""
@@ -453,20 +487,12 @@ class ProgramBuilder:
     def _serial_variables(self) -> list[str]:
         names: list[str] = []
         for loop in self._site.loops:
-            if isinstance(loop, syntax.ForStatement):
-                init = loop.init
-                if isinstance(init, syntax.Declaration):
-                    names += [declarator.name for declarator in init.declarators]
-                elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
-                    names.append(init.target.name)
+            init = loop.init if isinstance(loop, syntax.ForStatement) else None
+            if isinstance(init, syntax.Declaration):
+                names += [declarator.name for declarator in init.declarators]
+            elif isinstance(init, syntax.Assignment) and isinstance(init.target, syntax.Name):
+                names.append(init.target.name)
         return names
-
-    def _parameter_order(self, roots: set[str]) -> list[Variable]:
-        serial = self._serial_variables()
-        variables = [self._site.visible[name] for name in roots]
-        first = sorted((one for one in variables if one.name not in serial), key=_place)
-        last = sorted((one for one in variables if one.name in serial), key=lambda one: serial.index(one.name))
-        return [*first, *last]
 
 
 def _place(variable: Variable) -> tuple[Span, str]:

@@ -12,7 +12,7 @@ from metafork.printing.metafork_text import metafork_text
 from metafork.transform.directive import Refused, applied
 from metafork.transform.schedule import DIRECTIVES, schedule_of
 from tests.metafork.interpreter import program, results
-from tests.strategies.test_goldens import FILES, before, points
+from tests.strategies.goldens import FILES, before, points
 
 SERIAL = ("to_grid({loop})", "strips({loop})", "strips({loop}, size=4)", "interchange({loop}, {other})")
 MARKS = ("coarsen({any}, {count})", "unroll_and_jam({loop}, {count})", "stride(7)", "stride(32)")
