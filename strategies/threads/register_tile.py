@@ -407,13 +407,15 @@ class RegisterTile(Strategy, frozen=True):
             if isinstance(shape, _Shape):
                 keeps = self.grows and program.blocked
                 grown = _grown(shape.program, analyses) if keeps else shape.program
+                stays = own or program.blocked or kind == LARGER
+                more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
                 left = shapes[number:]
                 if kind == LARGER:
                     left = tuple(one for one in left if one in ("columns", "pairs"))
                 elif not own:
-                    left = _left(left, kind, shape, grows=grown is not shape.program)
+                    left = _left(left, kind, shape, grows=more or grown is not shape.program)
                 smaller = replace(self, shapes=left, larger="") if left else self._of_fewer(program)
-                if not (own or program.blocked or kind == LARGER):
+                if more:
                     smaller = replace(self, shapes=(LARGER, *left), larger=kind)
                 whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))
