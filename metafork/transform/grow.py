@@ -37,6 +37,14 @@ class Grow(Struct, frozen=True):
     loops as ``i * B + u`` alone (the order of their iterations is free, by what ``meta_for`` promises), and where all
     that it accesses stands behind a condition that is proved not to hold from ``m * B`` on.  The places of all
     iterations, and what a thread computes of them in front of its conditions, must be proved to stay in their types.
+
+    Where one of these is not proved, but ``m * B`` is an ``int``, a condition leaves out what lies behind the last
+    block, with all that is computed there::
+
+        S(i * B + u);                        -->   if (u_2 < (m - i_o * 4) * B)
+                                                     S(i_o * (4 * B) + u_2);
+
+    (A launch has 1,024 threads at most, so that ``4 * B`` is an ``int``.)
     """
 
     loop: str
@@ -63,8 +71,6 @@ class Grow(Struct, frozen=True):
         outer = ir.Var(fresh(f"{block.var}_o", taken), INT)
         tiles = ir.Var(fresh(f"{block.var}_tiles", taken), INT)
         factor = ir.IntConst(self.factor)
-        more = ir.binary("+", block.extent, ir.IntConst(self.factor - 1))
-        number = ir.binary("/", more, factor)
         size = ir.binary("*", factor, thread.extent)
         inner = ir.Var(fresh(thread.var, taken), INT)
         place = ir.binary("+", ir.binary("*", outer, size), inner)
@@ -77,12 +83,63 @@ class Grow(Struct, frozen=True):
         grid, threads = list(program.grid), list(phase.threads)
         grid[found.axis] = replace(block, var=outer.name, extent=tiles)
         threads[found.axis] = replace(thread, var=inner.name, extent=size)
-        derived = (*program.derived, ir.Derived(tiles.name, INT, number))
-        grown_phase = replace(phase, threads=tuple(threads), body=body)
-        grown = replace(program, grid=tuple(grid), derived=derived, body=(grown_phase,))
+        phase = replace(phase, threads=tuple(threads), body=body)
+        grown = replace(program, grid=tuple(grid), body=(phase,))
+        more = ir.binary("+", block.extent, ir.IntConst(self.factor - 1))
         covered = ir.binary("*", block.extent, thread.extent)
-        unknown = _why_not(grown, place, covered, ir.binary("*", more, thread.extent), analyses)
-        return grown if unknown is None else Refused(unknown, thread.span)
+        known = _with_derived(grown, tiles.name, ir.binary("/", more, factor))
+        unknown = _why_not(known, place, covered, ir.binary("*", more, thread.extent), analyses)
+        if unknown is None:
+            return known
+        if not _is_int(covered, program, analyses):
+            return Refused(unknown, thread.span)
+        before = ir.binary("-", block.extent, ir.IntConst(1))
+        number = ir.binary("+", ir.binary("/", before, factor), ir.IntConst(1))
+        left = ir.binary("*", ir.binary("-", block.extent, ir.binary("*", outer, factor)), thread.extent)
+        tested = replace(phase, body=_tested(ir.binary("<", inner, left), body))
+        return _with_derived(replace(grown, body=(tested,)), tiles.name, number)
+
+
+def _with_derived(program: ir.Program, name: str, value: ir.Expr) -> ir.Program:
+    return replace(program, derived=(*program.derived, ir.Derived(name, INT, value)))
+
+
+def _is_int(value: ir.Expr, program: ir.Program, analyses: Analyses) -> bool:
+    """Say whether a value is proved to be an ``int``: at most a parameter, or what is divided somewhere."""
+    facts = analyses.facts(program)
+    scope = Scope.of(facts)
+    found = scope.polynomial(value)
+    if found is None or not all(_of_ints(one) for one in (value, *(one.definition for one in program.derived))):
+        return False
+    ints = [Polynomial.symbol(one.name) for one in program.parameters if one.type is INT]
+    ints += [one.operands[0] for one in scope.derived if one.kind == "floor"]
+    prover = analyses.prover(facts.constraints, tuple(scope.derived))
+    return any(prover.derives(at_most(found, one)) for one in ints)
+
+
+def _of_ints(expr: ir.Expr) -> bool:
+    return all(part.type is INT for part in ir.walk_expression(expr))
+
+
+def _tested(test: ir.Expr, body: Body) -> Body:
+    """Return a body behind a test: one ``if``, also where the body is scalars and an ``if``, whose test follows."""
+    match body:
+        case (*scalars, ir.If(condition=condition, then=then, otherwise=())):
+            known: dict[str, ir.Expr] = {}
+            for one in scalars:
+                if not (isinstance(one, ir.Declare) and one.value is not None and _is_plain(one.value)):
+                    return (ir.If(test, body),)
+                value = substitute(one.value, known)
+                known[one.name] = value if value.type is one.type else ir.Cast(one.type, value)
+            if not known.keys() & assigned_variables(then):
+                return (ir.If(ir.binary("&&", test, substitute(condition, known)), (*scalars, *then)),)
+        case _:
+            pass
+    return (ir.If(test, body),)
+
+
+def _is_plain(expr: ir.Expr) -> bool:
+    return not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr))
 
 
 def _why_not(grown: ir.Program, place: ir.Expr, covered: ir.Expr, reach: ir.Expr, analyses: Analyses) -> str | None:
@@ -155,6 +212,7 @@ class _Placed(Rewriter):
         begins = ir.binary("*", first, size), ir.binary("*", size, first)
         sums = [one for begin in begins for one in (ir.binary("+", begin, index), ir.binary("+", index, begin))]
         self._places: dict[ir.Expr, ir.Expr] = dict.fromkeys(sums, place)
+        self._begins, self._index, self._place = begins, index, place
 
     def inner(self) -> Mapping[str, ir.Expr]:
         return dict(self.scope)
@@ -167,7 +225,16 @@ class _Placed(Rewriter):
         return new
 
     def _placed(self, expr: ir.Expr) -> ir.Expr:
-        return map_expression(substitute(expr, self.scope), self._places.get)
+        return map_expression(substitute(expr, self.scope), self._another)
+
+    def _another(self, expr: ir.Expr) -> ir.Expr | None:
+        match expr:
+            case ir.Binary(op="+", left=ir.Binary(op="+", left=before, right=begin), right=index) if (
+                begin in self._begins and index == self._index
+            ):
+                return ir.binary("+", map_expression(before, self._another), self._place)
+            case _:
+                return self._places.get(expr)
 
     def declare(self, node: ir.Declare) -> ir.Stmt | Body:
         if node.value is None:

@@ -9,7 +9,10 @@
                                                            S(v, u);
 
 Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
-(``metafork.transform.grow``).
+(``metafork.transform.grow``).  A block that the program writes has fewer threads; if these are less than a warp, it
+computes more in the outermost direction of several results: *larger blocks*, such as 64 by 32 results of 8 by 32.
+Where threads share loads in yet another direction, which is not in the tile, neighbours in that one share them in a
+warp, and the block stays as it is, with a smaller shape.
 
 The directive ``coarsen`` marks the loops (``metafork.transform.coarsen``).  Shapes are
 tried from the largest on; each is a variant of its leaf, where a block still fills a warp:
@@ -134,10 +137,13 @@ class _Shape(Struct, frozen=True):
     note: str
     needs: tuple[Need[Version], ...] = (FULL_WARP,)
     aligned: bool = False
+    grown: Schedule = ()
 
     @property
     def schedule(self) -> Schedule:
         """The directives that make it."""
+        if self.grown:
+            return self.grown
         threads = phases(self.program)[0].threads
         results = tuple(Coarsen(threads[axis].var, count) for axis, count in several_results(self.program).items())
         return (FROM_MULTIPLES, *results) if self.aligned else results
@@ -324,18 +330,41 @@ SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "other columns": partial(_columns, place=1),
 }
 """From the largest on; each gives its shape, or why there is none."""
+LARGER = "larger blocks"
+"""The shape that blocks had too few threads for, in blocks that compute more."""
 OF_TREES = {"columns", "pairs"}
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
 def _grown(program: Program, analyses: Analyses) -> tuple[Program, Schedule]:
-    """Return a program whose blocks have as many threads as without tiles, where ``meta_block`` said how many."""
-    if not program.blocked or len(phases(program)) != 1:
+    """Return a program whose blocks compute more with the threads that they had; itself where that is not legal.
+
+    Where ``meta_block`` says how many threads a block has, all loops grow, else the outermost one of several results.
+    """
+    if len(phases(program)) != 1:
         return program, ()
-    threads = phases(program)[0].threads
-    larger = tuple(Grow(loop.var, loop.results) for loop in threads if loop.results > 1)
+    loops = [loop for loop in phases(program)[0].threads if loop.results > 1]
+    larger = tuple(Grow(loop.var, loop.results) for loop in (loops if program.blocked else loops[:1]))
     grown = applied(program, larger, analyses)
     return (program, ()) if isinstance(grown, Refused) else (grown, larger)
+
+
+def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
+    """Return a shape whose blocks compute more, where a block's threads share nothing else in the directions left."""
+    shape = SHAPES[kind](tiled)
+    assert isinstance(shape, _Shape)
+    results = results_of(shape.program)
+    if tiled.keeps:
+        return KEEPS
+    if any(results[loop] == 1 for loop in loops_that_share(tiled.program, tiled.memory)):
+        return "threads of a block share loads in another direction"
+    grown, larger = _grown(shape.program, tiled.analyses)
+    if grown is shape.program:
+        return "blocks cannot compute more"
+    if shape.columns and has_vectors(grown, tiled.analyses) is not True:
+        return APART
+    whole = _whole_vectors(grown, tiled.analyses) if kind in ("taller", "columns") else ()
+    return replace(shape, program=grown, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
 
 
 def _in_registers(memory: BlockMemory) -> list[set[str]]:
@@ -347,6 +376,8 @@ class RegisterTile(Strategy, frozen=True):
     """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
 
     ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
+    ``larger`` is the shape that comes first in blocks that compute more than as they were written: these had too few
+    threads for it.
     """
 
     name: str = "register_tile"
@@ -355,6 +386,7 @@ class RegisterTile(Strategy, frozen=True):
     results: int = 32
     shapes: tuple[str, ...] = tuple(SHAPES)
     grows: bool = True
+    larger: str = ""
 
     def __post_init__(self) -> None:
         if not 8 <= self.results <= 64:
@@ -376,21 +408,31 @@ class RegisterTile(Strategy, frozen=True):
             return NotApplied("threads share what the block keeps")
         if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
             return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
+        tiled = _Tiled(version, memory, self.results, analyses)
         reasons: list[str] = []
         shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
         for number, kind in enumerate(shapes, 1):
-            shape = SHAPES[kind](_Tiled(version, memory, self.results, analyses))
+            shape = _in_larger_blocks(tiled, self.larger) if kind == LARGER else SHAPES[kind](tiled)
             if isinstance(shape, _Shape):
-                what = f"{' x '.join(map(str, shape.counts))} results per thread"
-                effect = Effect(what if self.grows or not program.blocked else f"{what}, of fewer")
-                grown, larger = _grown(shape.program, analyses) if self.grows else (shape.program, ())
-                left = shapes[number:] if own else _left(shapes[number:], kind, shape, grows=grown is not shape.program)
-                smaller = replace(self, shapes=left) if left else self._of_fewer(program)
+                keeps = self.grows and program.blocked
+                grown, larger = _grown(shape.program, analyses) if keeps else (shape.program, ())
+                stays = own or program.blocked or kind == LARGER
+                more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
+                left = shapes[number:]
+                if kind == LARGER:
+                    left = tuple(one for one in left if one in ("columns", "pairs"))
+                elif not own:
+                    left = _left(left, kind, shape, grows=more or grown is not shape.program)
+                smaller = replace(self, shapes=left, larger="") if left else self._of_fewer(program)
+                if more:
+                    smaller = replace(self, shapes=(LARGER, *left), larger=kind)
                 whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))
-                tiled = replace(version, program=grown)
-                schedule = (*shape.schedule, *larger)
-                return Applied(tiled, f"a thread runs {shape.note}", effect, (), needs, smaller, schedule)
+                what = f"{' x '.join(map(str, shape.counts))} results per thread"
+                fewer_threads = program.blocked and not keeps
+                effect = Effect(f"{what}, in larger blocks" if kind == LARGER else what + ", of fewer" * fewer_threads)
+                note, schedule = f"a thread runs {shape.note}", (*shape.schedule, *larger)
+                return Applied(replace(version, program=grown), note, effect, (), needs, smaller, schedule)
             reasons.append(shape)
         if self.shapes != tuple(SHAPES) and (fewer := self._of_fewer(program)) is not None:
             return fewer.apply(version, analyses)

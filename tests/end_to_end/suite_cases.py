@@ -59,10 +59,14 @@ CASES = {
         at(tokens=(5, 3, 4), vocabulary=(7, 4, 5), dim=(9, 8, 34), B=(4, 8, 32)), {"token": "k * 5 % vocabulary"}
     ),
     "equalize": Case(at(npix=(137, 64), B=(16, 8)), {"img": "k * 37 % 251"}),
-    "fdtd_2d": Case(at(tmax=(4, 3, 2, 2), nx=(9, 8, 18, 25), ny=(11, 8, 17, 28), B=(4, 2, 16, 24))),
+    "fdtd_2d": Case(
+        at(tmax=(4, 3, 2, 2, 1, 1), nx=(9, 8, 18, 25, 19, 25), ny=(11, 8, 17, 28, 13, 26), B=(4, 2, 16, 24, 8, 24))
+    ),
     "floyd_warshall": Case(at(n=(9, 8, 18, 28), B=(4, 2, 16, 24)), {"path": "k * 37 % 101 + 1"}),
     "gemm": Case(at(ni=(9, 8), nj=(7, 8), nk=(10, 4), T=(4, 2))),
-    "gemver": Case(at(n=(13, 8, 18, 28, 132), B=(4, 8, 16, 24, 128)), several={"x": "the host adds to all of it"}),
+    "gemver": Case(
+        at(n=(13, 8, 18, 28, 132, 100, 20), B=(4, 8, 16, 24, 128, 32, 16)), several={"x": "the host adds to all of it"}
+    ),
     "gesummv": Case(at(n=(13, 8, 130), B=(4, 8, 64))),
     "gramschmidt": Case(
         at(m=(9, 6, 4), n=(5, 4, 132), B=(4, 2, 128)),
@@ -89,7 +93,7 @@ CASES = {
     "maxpool": Case(at(C=(2, 1), H=(5, 4), W=(7, 4), B=(8, 4))),
     "md": Case(at(atoms=(17, 8), most=(5, 3), B=(4, 8)), {"neighbour": "k * 7 % atoms"}),
     "median3": Case(at(w=(13, 8), h=(9, 8), B0=(4, 2), B1=(4, 8)), {"img": "k * 37 % 251"}),
-    "mvt": Case(at(n=(13, 8, 132), B=(4, 8, 128))),
+    "mvt": Case(at(n=(13, 8, 132, 100), B=(4, 8, 128, 32))),
     "nearest": Case(at(n=(19, 8, 260), B=(4, 8, 128))),
     "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),

@@ -3,6 +3,7 @@
 import pytest
 
 from metafork.analysis.analyses import Analyses
+from metafork.ir import program as ir
 from metafork.printing.metafork_text import metafork_text
 from metafork.transform.directive import Refused, applied
 from metafork.transform.schedule import schedule_of
@@ -60,28 +61,43 @@ PLACE = "int x = i * B + u;"
 
 
 @pytest.mark.parametrize(
-    ("extent", "body", "known", "why"),
+    ("extent", "body", "why"),
     [
-        ("n / B", "b[i * B + u] = a[i * B + u];", FAR, "no condition is known"),
-        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = a[u];", FAR, "in another way"),
-        ("(n + B - 1) / B", "int x = u * ((n + B - 1) / B) + i; if (x < n) b[x] = a[x];", FAR, "in another way"),
-        ("(n + B - 1) / B", f"{PLACE} if (x < n + 9000) b[x] = 1;", FAR, "no condition is known"),
-        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = 1;", "n > 0", "within its type"),
-        ("(n + B - 1) / B", "if (i * B + u < n) b[i * B + u] = 1;", "n > 0", "within its type"),
-        ("(n + B - 1) / B", f"{PLACE} int y = 2140 * x; if (x < n) b[x] = y;", FAR, "within its type"),
-        ("(n + B - 1) / B", f"{PLACE} int y = -2147 * x; if (x < n) b[x] = y;", FAR, "within its type"),
-        (
-            "(n + B - 1) / B",
-            f"{PLACE} int y = x * x; if (x < n) b[x] = y;",
-            "n <= 40000 && B <= 1024",
-            "within its type",
-        ),
+        ("n", "b[i * B + u] = a[i * B + u];", "no condition is known"),
+        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = a[u];", "in another way"),
+        ("(n + B - 1) / B", "int x = u * ((n + B - 1) / B) + i; if (x < n) b[x] = a[x];", "in another way"),
     ],
 )
-def test_other_nests_stay(extent, body, known, why):
-    found = grown(NESTS.format(extent=extent, body=body, known=known), "grow(u, 4)")
+def test_other_nests_stay(extent, body, why):
+    found = grown(NESTS.format(extent=extent, body=body, known=FAR), "grow(u, 4)")
     assert isinstance(found, Refused)
     assert why in found.reason
+
+
+@pytest.mark.parametrize(
+    ("extent", "body", "known"),
+    [
+        ("n / B", "b[i * B + u] = a[i * B + u];", "n > 0"),
+        ("n / B", "int x = 1 + i * B + u; if (a[x - 1] > 0.5f) b[x - 1] = a[x - 1];", "n > 0"),
+        ("n / B", f"{PLACE} if (x % 3) b[x] = a[x]; else b[x] = 2 * a[x];", "n > 0"),
+        ("(n + B - 1) / B", f"{PLACE} if (x < n) b[x] = 1;", "n > 0"),
+        ("(n + B - 1) / B", "if (i * B + u < n) b[i * B + u] = 1;", "n > 0"),
+        ("(n + B - 1) / B", f"{PLACE} int y = 2140 * x; if (x < n) b[x] = y;", FAR),
+        ("(n + B - 1) / B", f"{PLACE} int y = -2147 * x; if (x < n) b[x] = y;", FAR),
+        ("(n + B - 1) / B", f"{PLACE} int y = x * x; if (x < n) b[x] = y;", "n <= 40000 && B <= 1024"),
+    ],
+)
+def test_a_condition_leaves_out_what_lies_behind_the_last_block(extent, body, known):
+    text = NESTS.format(extent=extent, body=body, known=known)
+    first, more = program(text), grown(text, "grow(u, 4)")
+    assert not isinstance(more, Refused), more.reason
+    (phase,) = more.body
+    assert isinstance(phase.body[0], ir.If)
+    assert program(metafork_text(more)) == more
+    for seed, (n, size) in enumerate([(9, 2), (40, 5), (23, 3), (8, 8), (3, 4)]):
+        if n >= size or "B - 1" in extent:
+            point = {"n": n, "B": size}
+            assert results(first, point, seed) == results(more, point, seed)
 
 
 @pytest.mark.parametrize("body", [PLACE, f"{PLACE} int y = 2000 * x, z = -x;", f"int y = 2 * n; {PLACE}"])

@@ -7,6 +7,7 @@ import pytest
 from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.emit import write_outputs
 from metafork.comprehensive.optimize import optimize
+from metafork.ir import program as ir
 from metafork.ir.ir_strategies import Pipeline
 from metafork.ir.marks import results_of
 from metafork.ir.program import Version
@@ -114,11 +115,33 @@ def test_a_stencil_that_stores_one_column_further_runs_at_odd_sizes(tmp_path):
     )
 
 
-def test_small_blocks_have_fewer_rows_of_columns():
-    text = TEXT.format(body=TAKEN["a_factor_of_rows"][3], type="float", cached="", x="int")
+ANY_GRID = "int down = n / B, across = m / C;"
+"""Without it, extents of the grid are parameters: their products with those of a block may be no ints."""
+
+
+def variants(name, text=TEXT):
+    text = text.format(body=TAKEN[name][3], type=TAKEN[name][2], cached="", x="int")
     (tree,) = optimize(text, strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
-    assert [results_of(one.version.program) for one in leaf.variants] == [(4, 4), (2, 4), (2, 2), (1, 1)]
+    return text, [one.version.program for one in leaf.variants]
+
+
+def test_small_blocks_have_fewer_rows_of_columns():
+    text = TEXT.replace(ANY_GRID, "").replace("int C,", "int C, int down, int across,")
+    _, found = variants("a_factor_of_rows", text)
+    assert [results_of(one) for one in found] == [(4, 4), (2, 4), (2, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("name", ["a_factor_of_rows", "a_stencil", "one_column_further"])
+def test_small_blocks_compute_more_where_they_can(name, tmp_path):
+    text = TEXT.replace("a[n + 2]", "a[n + 3]")
+    text, (first, larger, *_) = variants(name, text)
+    assert results_of(larger) == results_of(first)
+    before, after = (one.body[0].threads for one in (first, larger))
+    assert after[0].extent == ir.binary("*", ir.IntConst(before[0].results), before[0].extent)
+    assert after[1].extent == before[1].extent
+    points = grid(n=(8, 17, 40), m=(16, 17, 36), B=(1, 3, 8), C=(6, 16))
+    assert run([Case(text, points, program=larger)], tmp_path) == {}
 
 
 @pytest.fixture(scope="module")

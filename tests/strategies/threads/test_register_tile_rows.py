@@ -120,7 +120,7 @@ def test_several_results_go_first_where_the_threads_and_the_registers_are():
     (tree,) = optimize(text, machine="all", **chosen).schedules
     (leaf,) = tree.leaves
     several = leaf.variants[0]
-    assert [results_of(one.version.program) for one in leaf.variants] == [(1, 8, 1), (1, 4, 1), (1, 1, 1)]
+    assert [results_of(one.version.program) for one in leaf.variants] == [(1, 8, 1), (1, 8, 1), (1, 1, 1)]
     warp, tile, registers = several.limits
     assert tile.text(("B0", "B1", "B2")).startswith("8 <= ")
     assert warp == at_most(WARP_SIZE, several.counters["threads_per_block"].numerator)
