@@ -120,11 +120,10 @@ class KernelWalk(ABC):
         match stmt:
             case ir.Declare(name=name, type=type_, value=value):
                 known = None if value is None else self.scope.converted(value, type_)
+                self.scope.bind(name, known)
                 if value is not None and known is None:
                     told = extremum_of(self.scope, value, type_) or upper_bounds(self.scope, value, type_)
                     self.scope.bind(name, known, told)
-                else:
-                    self.scope.bind(name, known)
                 return ZERO if value is None else self._expression(value)
             case ir.Assign(target=ir.Var(name=name), value=value):
                 self.scope.bind(name, None if stmt.op else self.scope.converted(value, stmt.target.type))
@@ -252,7 +251,7 @@ class KernelWalk(ABC):
         if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
             return None
         threads, ends = self._block_extent(view.step), upper_bounds(self.scope, limit[1])
-        if threads is None or ends is None or not _names_in(view.step, "blockDim."):
+        if threads is None or not ends or not _names_in(view.step, "blockDim."):
             return None
         # One end that is the same in every block says most.
         extent = min(ends.operands, key=lambda one: len(one.symbols - self.scope.constants))

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
+from metafork.algebra.symbols import DerivedSymbol, Value
 from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.reference_walk import ReferenceWalk
 from metafork.analysis.references import Reference, left_early
@@ -72,11 +72,11 @@ class OpaqueWalk(ReferenceWalk):
             return kept
         return self._lost(name, type_, stored_interval(value, type_, self._interval))
 
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        if isinstance(known, Wrap):
-            self.scope.bind(name, self.opaque.wrapped(self.scope, known))
+    def _choose(self, name: str, choice: Value) -> None:
+        if choice.kind == "modular":
+            self.scope.bind(name, self.opaque.wrapped(self.scope, choice))
         else:
-            super()._choose(name, known)
+            super()._choose(name, choice)
 
     def _forget(self, body: Body, names: Iterable[str]) -> None:
         types = _types_of_assigned(body)

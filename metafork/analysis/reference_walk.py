@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from msgspec.structs import replace
-
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol, Value
 from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.references import Guard, Reference, breaks, left_early
-from metafork.analysis.values.choices import choice_of, chosen, wrap_of
+from metafork.analysis.values.choices import chosen, value_of
 from metafork.analysis.values.conditions import meaning
-from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, distance
+from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, nearby
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
@@ -166,7 +164,7 @@ class ReferenceWalk(Visitor):
             self.scope.bind(name, None)
             return
         self.expression(value)
-        choice = choice_of(self.scope, value, type_)
+        choice = value_of(self.scope, value, type_)
         self.scope.bind(name, self._declared(name, type_, value), choice)
 
     def _declared(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
@@ -207,7 +205,7 @@ class ReferenceWalk(Visitor):
             return
         full = ir.binary(node.op, node.target, node.value) if node.op else node.value
         name, type_ = node.target.name, node.target.type
-        choice = choice_of(self.scope, full, type_)
+        choice = value_of(self.scope, full, type_)
         self.scope.bind(name, self._kept(name, type_, full), choice)
 
     def _kept(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
@@ -218,9 +216,9 @@ class ReferenceWalk(Visitor):
         self.scope.demands = self._demands
         return kept
 
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        """Take note that a scalar without a polynomial is one of several."""
-        self.scope.bind(name, None, known)
+    def _choose(self, name: str, choice: Value) -> None:
+        """Take note of what is known of a scalar without a polynomial."""
+        self.scope.bind(name, None, choice)
 
     def _forget(self, body: Body, names: Iterable[str]) -> None:
         """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
@@ -256,13 +254,13 @@ class ReferenceWalk(Visitor):
         self.scope = before
         changing = node.then + node.otherwise
         merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(changing)}
-        for name, (value, _) in merged.items():
-            if value is not None:
-                before.bind(name, value)
-        self._forget(changing, [name for name, (value, _) in merged.items() if value is None])
-        for name, (value, known) in merged.items():
-            if value is None and known is not None:
-                self._choose(name, known)
+        for name, value in merged.items():
+            if value.known:
+                before.bind(name, value.operands[0])
+        self._forget(changing, [name for name, value in merged.items() if not value.known])
+        for name, value in merged.items():
+            if value and not value.known:
+                self._choose(name, value)
 
     def loop(self, node: ir.For) -> None:
         """Visit a ``for``."""
@@ -371,16 +369,11 @@ class ReferenceWalk(Visitor):
         distances: dict[int, LoopRange] = {}
         turns: dict[int, LoopRange] = {}
         for axis, index in enumerate(node.indices):
-            value = self.scope.polynomial(index)
-            symbol = f"{node.array} {number}.{axis}"
-            near = distance(self.scope, index, symbol) if value is None else None
+            value = value_of(self.scope, index)
+            near = None if value.known else nearby(self.scope, value, f"{node.array} {number}.{axis}")
             if near is not None:
-                distances[axis], value = near, near.value
-            wrap = wrap_of(self.scope, index) if value is None else None
-            if wrap is not None:
-                turns[axis] = _turns(wrap, symbol)
-                value = turns[axis].value
-            indices.append(value)
+                (turns if value.kind == "modular" else distances)[axis] = near
+            indices.append(value.operands[0] if value.known else None if near is None else near.value)
         stored = self._stored if self._stored is not None and node is self._stored.target else None
         self.found.append(
             Reference(
@@ -401,24 +394,7 @@ class ReferenceWalk(Visitor):
         )
 
 
-def _turns(wrap: Wrap, symbol: str) -> LoopRange:
-    """Return how many periods a wrapped value leaves out, as a loop that runs for some numbers."""
-    turn = LoopRange(symbol, None, LoopKind.SERIAL, dense=False, low=wrap.value, step=-wrap.period)
-    return replace(turn, inside=(at_most(0, turn.value), less_than(turn.value, wrap.period)))
-
-
-def _merged(
-    scope: Scope, condition: ir.Expr, name: str, then: Scope, otherwise: Scope
-) -> tuple[Polynomial | None, Extremum | Wrap | None]:
+def _merged(scope: Scope, condition: ir.Expr, name: str, then: Scope, otherwise: Scope) -> Value:
     """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
-    first, second = (_known(end, name) for end in (then, otherwise))
-    if first is None or second is None:
-        return None, None
-    if first == second:
-        return then.values.get(name), first
-    return None, chosen(scope, condition, first, second)
-
-
-def _known(scope: Scope, name: str) -> Extremum | None:
-    value, known = scope.values.get(name), scope.known.get(name)
-    return Extremum("minimum", (value,)) if value is not None else known if isinstance(known, Extremum) else None
+    first, second = then.bound(name), otherwise.bound(name)
+    return first if first == second else chosen(scope, condition, first, second)

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
-from metafork.algebra.symbols import Wrap
-from metafork.analysis.values.choices import wrap_of
+from metafork.algebra.symbols import Value
+from metafork.analysis.values.choices import chosen_wrap, value_of
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
@@ -98,9 +98,10 @@ class OpaqueSymbols:
     def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
         """Return the value of a quotient, a remainder or an operation on bits of known integers, else ``None``."""
         match expr:
-            case Conditional():
-                wrap = wrap_of(scope, expr)
-                return None if wrap is None else self.wrapped(scope, wrap)
+            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+                sides = value_of(scope, then, type_), value_of(scope, otherwise, type_)
+                found = chosen_wrap(scope, condition, *sides)
+                return self.wrapped(scope, found) if found else None
             case Unary(op="!", operand=operand):
                 one = scope.polynomial(operand) if operand.type.integer else None
                 return None if one is None else self._negated(scope, one)
@@ -129,9 +130,10 @@ class OpaqueSymbols:
                         return self._exclusive(scope, first, second)
         return None
 
-    def wrapped(self, scope: Scope, wrap: Wrap) -> Polynomial:
+    def wrapped(self, scope: Scope, modular: Value) -> Polynomial:
         """Return a value less as many periods as fit."""
-        return wrap.value - wrap.period * self._whole_part(scope, wrap.value, wrap.period)
+        value, period = modular.operands
+        return value - period * self._whole_part(scope, value, period)
 
     def _negated(self, scope: Scope, value: Polynomial) -> Polynomial | None:
         """Return ``!value``, of one that is not negative: 0 or 1, and another one than the value."""

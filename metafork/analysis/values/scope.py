@@ -20,7 +20,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
-from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
+from metafork.algebra.symbols import UNKNOWN, DerivedKind, DerivedSymbol, Value
 from metafork.analysis.values.ranges import ValueRanges, ordinary
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -113,8 +113,8 @@ class Scope:
         """Whether what is read now is evaluated for certain where it is used: not the right side of an ``||``."""
         self.kept: dict[tuple[int, ScalarType], tuple[ir.Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
-        self.known: dict[str, Extremum | AtMost | Wrap] = {}
-        """What is known of scalars without a polynomial: bounds, or some polynomials of which they are one."""
+        self.choices: dict[str, Value] = {}
+        """What is known of scalars without a polynomial."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -129,7 +129,7 @@ class Scope:
         other = Scope(self.values, (), closed=self.closed, demands=self.demands)
         other.ranges = self.ranges.copy()
         other.kept = self.kept
-        other.known = dict(self.known)
+        other.choices = dict(self.choices)
         other.beyond = self.beyond
         other.evaluated = self.evaluated
         other.derived = self.derived
@@ -137,13 +137,15 @@ class Scope:
         other.divisors = self.divisors
         return other
 
-    def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | Wrap | None = None) -> None:
-        """Give a scalar a value: a polynomial, an extremum or a wrap, one with known bounds, or an unknown one."""
+    def bind(self, name: str, value: Polynomial | None, choice: Value = UNKNOWN) -> None:
+        """Give a scalar a value: a polynomial, or else what is known of it."""
         self.values[name] = value
-        if value is None and known is not None:
-            self.known[name] = known
-        else:
-            self.known.pop(name, None)
+        self.choices[name] = choice if value is None else UNKNOWN
+
+    def bound(self, name: str) -> Value:
+        """Return the value of a scalar."""
+        value = self.values.get(name)
+        return self.choices.get(name, UNKNOWN) if value is None else Value.of(value)
 
     def polynomial(self, expr: ir.Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
