@@ -76,7 +76,6 @@ class AccessPairs:
         self._apart: set[tuple[int, int, RaceKind]] = set()
         self._plain: dict[tuple[int, int, RaceKind], bool] = {}
         self._overlaps = Overlaps(
-            path.program,
             [one for one in self._accesses if self._said[one.number] == one.number],
             Prover(known, (*facts.derived, *quotients)),
             decided.alternatives,
