@@ -128,7 +128,9 @@ def row_coordinates(
         row, column = rest.divide(factor)
         if not (row.whole and column.whole):
             return None
-        wrapped = (Polynomial.symbol(one.symbols[0]) for one in behind if one.divisor == factor)
+        wrapped = (
+            Polynomial.symbol(one.symbols[0]) for one in behind if one.kind == "quotient" and one.operands[1] == factor
+        )
         for off in (off - turns for turns in (ZERO, *wrapped) for off in _ROWS_OFF):
             moved = column + factor * off
             if inside.shows((at_most(0, moved), less_than(moved, factor))):

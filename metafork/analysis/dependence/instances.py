@@ -63,13 +63,16 @@ class AtInstances:
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
         self.quotients = tuple(
             TwoQuotients(
-                one.symbols[0], other.symbols[0] + PRIME, self.primed(other.dividend) - one.dividend, one.divisor
+                one.symbols[0],
+                other.symbols[0] + PRIME,
+                self.primed(other.operands[0]) - one.operands[0],
+                one.operands[1],
             )
             for one in self._own
             for other in theirs
-            if one.dividend is not None and one.divisor is not None and one.divisor == other.divisor
-            if other.dividend is not None and len(one.symbols) == len(other.symbols) == 1
-            if other.symbols[0] in self._primes and one.divisor.symbols.isdisjoint(self._primes)
+            if one.kind == other.kind == "quotient" and len(one.symbols) == len(other.symbols) == 1
+            if one.operands[1] == other.operands[1] and one.operands[1].symbols.isdisjoint(self._primes)
+            if other.symbols[0] in self._primes
         )
         own = {loop.var for loop in first.loops} | {name for one in behind for name in one.symbols}
         self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
@@ -87,14 +90,12 @@ class AtInstances:
         self.choices: tuple[Choice, ...] = tuple(
             dict.fromkeys(choice for guard in guards for choice in guard.alternatives)
         )
-        unlike = [one.never for one in self._own if one.never is not None]
-        unlike += [self.primed(one.never) for one in theirs if one.never is not None]
+        unlike = [one.value - one.operands[0] for one in self._own if one.kind == "not"]
+        unlike += [self.primed(one.value - one.operands[0]) for one in theirs if one.kind == "not"]
         self.never = frozenset([*unlike, *(-one for one in unlike)])
-        self._involutions = [one.exclusive for one in self._own if one.exclusive is not None]
+        self._involutions = [(one.value, *one.operands) for one in self._own if one.kind == "exclusive"]
         self._other_involutions = [
-            (self.primed(one.exclusive[0]), self.primed(one.exclusive[1]), self.primed(one.exclusive[2]))
-            for one in theirs
-            if one.exclusive is not None
+            [self.primed(side) for side in (one.value, *one.operands)] for one in theirs if one.kind == "exclusive"
         ]
 
     def primed(self, value: Polynomial) -> Polynomial:
