@@ -19,7 +19,6 @@ from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.choices import extremum_of, upper_bounds
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
@@ -27,7 +26,7 @@ from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, Kernel, Space
-from metafork.ir.rewriting import map_body
+from metafork.ir.rewriting import assigned_variables, map_body
 from metafork.llvm.leaf_ptx import grid_loop
 
 
@@ -178,7 +177,7 @@ class KernelWalk(ABC):
         return found
 
     def _forget(self, body: tuple[ir.Stmt, ...]) -> None:
-        for name in assigned_scalars(body):
+        for name in assigned_variables(body):
             self.scope.values[name] = None
 
     def _greater(self, one: Polynomial, other: Polynomial) -> Polynomial:

@@ -26,6 +26,7 @@ VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 Factors = tuple[Polynomial, ...]
 """The extents of all coordinates but the first, outermost first."""
 _ROWS_OFF = (ZERO, ONE, -ONE)
+NO_SYMBOLS = OpaqueSymbols()
 
 
 def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
@@ -52,7 +53,7 @@ def split_factors(program: Program, prover: Prover, array: Array, references: Se
     return _factors(
         {step for step in _index_steps(references, VARYING) if step.symbols & data},
         lambda factor: bool(factor.symbols & data),
-        lambda factors: all(_column_proved(prover, reference, factors) for reference in references),
+        lambda factors: all(row_coordinates(prover, one, factors, off_by=(ZERO,)) for one in references),
     )
 
 
@@ -100,24 +101,16 @@ def _primitive(value: Polynomial) -> Polynomial:
     return value * Fraction(1, gcd(*map(int, value.coefficients.values()))) if value.whole else value
 
 
-def _column_proved(prover: Prover, reference: Reference, factors: Factors) -> bool:
-    """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
-    row, column, *_ = coordinates(reference, factors)
-    if not (row.whole and column.whole):
-        return False
-    low, high = stays_within(column, factors[0], reference.loops, prover, prover.proves)
-    if low and high:
-        return True
-    inside = prover.with_premises(reference.constraints())
-    return bool(inside.proves((at_most(0, column), less_than(column, factors[0]))))
-
-
 def row_coordinates(
-    prover: Prover, reference: Reference, factors: Factors, opaque: OpaqueSymbols
+    prover: Prover,
+    reference: Reference,
+    factors: Factors,
+    opaque: OpaqueSymbols = NO_SYMBOLS,
+    off_by: Sequence[Polynomial] = _ROWS_OFF,
 ) -> tuple[Polynomial | None, ...] | None:
     """Return the coordinates of a linear index, ``None`` where a column is not proved to lie within its row.
 
-    They stand in front of the other indices.
+    They stand in front of the other indices.  The rows of a division are ``off_by`` one of some numbers.
     """
     rest, columns = reference.indices[0], list[Polynomial]()
     assert rest is not None
@@ -128,12 +121,13 @@ def row_coordinates(
         row, column = rest.divide(factor)
         if not (row.whole and column.whole):
             return None
-        wrapped = (
-            Polynomial.symbol(one.symbols[0]) for one in behind if one.kind == "quotient" and one.operands[1] == factor
-        )
-        for off in (off - turns for turns in (ZERO, *wrapped) for off in _ROWS_OFF):
+        turning = (one for one in behind if one.kind == "quotient" and one.operands[1] == factor)
+        wrapped = (Polynomial.symbol(one.symbols[0]) for one in turning)
+        for off in (off - turns for turns in (ZERO, *wrapped) for off in off_by):
             moved = column + factor * off
-            if inside.shows((at_most(0, moved), less_than(moved, factor))):
+            if all(stays_within(moved, factor, reference.loops, prover, prover.shows)) or inside.shows(
+                (at_most(0, moved), less_than(moved, factor))
+            ):
                 rest = row - off
                 columns.insert(0, moved)
                 break

@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Mapping
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol, Value
-from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.references import Guard, Reference, breaks, left_early
 from metafork.analysis.values.choices import chosen, value_of
 from metafork.analysis.values.conditions import meaning
@@ -23,7 +22,7 @@ from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
-from metafork.ir.rewriting import private_arrays
+from metafork.ir.rewriting import assigned_variables, private_arrays
 from metafork.ir.visitor import Body, Visitor
 
 
@@ -106,7 +105,7 @@ class ReferenceWalk(Visitor):
 
     def program(self, program: ir.Program) -> None:
         """Find the accesses of a program."""
-        self._reassigned = assigned_scalars(program.body)
+        self._reassigned = assigned_variables(program.body)
         self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
         self._enter_all(program.grid, LoopKind.GRID, self.scope)
         self.body(program.body)
@@ -253,7 +252,7 @@ class ReferenceWalk(Visitor):
             ends.append(self.scope)
         self.scope = before
         changing = node.then + node.otherwise
-        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(changing)}
+        merged = {name: _merged(before, condition, name, *ends) for name in assigned_variables(changing)}
         for name, value in merged.items():
             if value.known:
                 before.bind(name, value.operands[0])
@@ -273,7 +272,7 @@ class ReferenceWalk(Visitor):
             return
         if node.init is not None and node.init.value is not None:
             self.expression(node.init.value)
-        self._forget(node.body, assigned_scalars(node.body))
+        self._forget(node.body, assigned_variables(node.body))
         outer, bounded, unsaid = self.scope, self._bounded, self._unsaid
         self.scope = outer.copy()
         self._enter(counted.range, counted.variable)
@@ -305,7 +304,7 @@ class ReferenceWalk(Visitor):
         bounded, unsaid, depth = self._bounded, self._unsaid, len(self._loops)
         outer, everything = self.scope, body if step is None else (*body, step)
         added = self._added_each_round(condition, body, step)
-        self._forget(everything, assigned_scalars(everything))
+        self._forget(everything, assigned_variables(everything))
         self.scope = outer.copy()
         if added:
             self._rounds += 1

@@ -168,7 +168,10 @@ def _iterations(
 
 def iterations(access: Reference, point: Mapping[str, int], effort: Effort) -> Iterator[dict[str, int]]:
     """Yield the iterations of an access at a point."""
-    open_: list[_Condition] = [*access.guards, *(one for loop in access.loops for one in loop.inside)]
+    open_: list[_Condition] = [
+        *(guard.meaning for guard in access.guards),
+        *(one for loop in access.loops for one in loop.inside),
+    ]
     asked: list[list[_Condition]] = []
     for depth in range(len(access.loops) + 1):  # each as soon as it is known
         unknown = {loop.var for loop in access.loops[depth:]}
