@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import UNKNOWN, DerivedSymbol
 from metafork.analysis.counted_loops import counted_loop
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.choices import extremum_of, upper_bounds
@@ -119,10 +119,10 @@ class KernelWalk(ABC):
         match stmt:
             case ir.Declare(name=name, type=type_, value=value):
                 known = None if value is None else self.scope.converted(value, type_)
-                self.scope.bind(name, known)
+                told = UNKNOWN
                 if value is not None and known is None:
                     told = extremum_of(self.scope, value, type_) or upper_bounds(self.scope, value, type_)
-                    self.scope.bind(name, known, told)
+                self.scope.bind(name, known, told)
                 return ZERO if value is None else self._expression(value)
             case ir.Assign(target=ir.Var(name=name), value=value):
                 self.scope.bind(name, None if stmt.op else self.scope.converted(value, stmt.target.type))
@@ -210,7 +210,7 @@ class KernelWalk(ABC):
             return self._uncounted(loop)
         range_ = counted.range
         trips = self._most(range_.trips)
-        values = {counted.variable: range_.value}
+        values = {range_.var: range_.value}
         return self._loop(loop, values, [range_], lambda body: self.repeated(trips, body))
 
     def _loop(

@@ -10,7 +10,8 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.symbols import DerivedSymbol, Value
@@ -112,29 +113,41 @@ class ReferenceWalk(Visitor):
 
     def _enter_all(self, loops: Iterable[ir.MetaFor], kind: LoopKind, outer: Scope) -> None:
         for loop in loops:
-            self._enter(known_extent(outer, loop, kind), loop.var)
+            self._enter(known_extent(outer, loop, kind))
             self.scope.ranges.learn(extent_limits(outer, loop))
 
-    def _enter(self, loop: LoopRange, variable: str) -> None:
+    def _enter(self, loop: LoopRange) -> None:
         self._loops.append(loop)
-        self.scope.bind(variable, loop.value)
+        self.scope.bind(loop.var, loop.value)
         self.scope.ranges.enter(loop.var, loop.trips)
         self.scope.ranges.assume(loop.inside)
 
+    @contextmanager
+    def _inside(self, scope: Scope) -> Iterator[None]:
+        """Visit something in a scope; what is known around it is known again behind it."""
+        around = self.scope, self._bounded, self._unsaid
+        loops, guards = len(self._loops), len(self._guards)
+        self.scope = scope
+        yield
+        self.scope, self._bounded, self._unsaid = around
+        del self._loops[loops:], self._guards[guards:]
+
+    def _hold(self, condition: ir.Expr, truth: bool, *, lasts: bool = False) -> None:
+        self._guards.append(Guard(condition, truth, meaning(self.scope, condition, truth), lasts))
+        self.scope.ranges.assume(self._guards[-1].constraints)
+
     def body(self, body: Body) -> None:
         """Visit statements, of which each knows the jumps before it."""
-        bounded, unsaid, depth, guards = self._bounded, self._unsaid, len(self._loops), len(self._guards)
-        for stmt in body:
-            stays = self._stays(stmt)
-            self.statement(stmt)
-            if left_early((stmt,)):
-                self._bounded = False
-                self._unsaid += 0 if stays else 1
-            if any(one.lasts for one in stays):
-                self._unsaid -= breaks((stmt,))
-            self._guards += stays
-        del self._loops[depth:], self._guards[guards:]
-        self._bounded, self._unsaid = bounded, unsaid
+        with self._inside(self.scope):
+            for stmt in body:
+                stays = self._stays(stmt)
+                self.statement(stmt)
+                if left_early((stmt,)):
+                    self._bounded = False
+                    self._unsaid += 0 if stays else 1
+                if any(one.lasts for one in stays):
+                    self._unsaid -= breaks((stmt,))
+                self._guards += stays
 
     def _stays(self, stmt: ir.Stmt) -> list[Guard]:
         """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
@@ -229,14 +242,12 @@ class ReferenceWalk(Visitor):
     def phase(self, node: ir.Phase) -> None:
         """Visit a phase."""
         outer = self.scope
-        self.scope = outer.copy()
-        self._phase = self._phases
-        self._phases += 1
-        self._enter_all(node.threads, LoopKind.THREAD, outer)
-        self.body(node.body)
-        del self._loops[len(self._loops) - len(node.threads) :]
+        with self._inside(outer.copy()):
+            self._phase = self._phases
+            self._phases += 1
+            self._enter_all(node.threads, LoopKind.THREAD, outer)
+            self.body(node.body)
         self._phase = None
-        self.scope = outer
 
     def branch(self, node: ir.If) -> None:
         """Visit an ``if``."""
@@ -244,13 +255,10 @@ class ReferenceWalk(Visitor):
         before, condition = self.scope, node.condition
         ends: list[Scope] = []
         for truth, body in ((True, node.then), (False, node.otherwise)):
-            self.scope = before.copy()
-            self._guards.append(Guard(condition, truth, meaning(self.scope, condition, truth)))
-            self.scope.ranges.assume(self._guards[-1].constraints)
-            self.body(body)
-            self._guards.pop()
-            ends.append(self.scope)
-        self.scope = before
+            with self._inside(before.copy()):
+                self._hold(condition, truth)
+                self.body(body)
+                ends.append(self.scope)
         changing = node.then + node.otherwise
         merged = {name: _merged(before, condition, name, *ends) for name in assigned_variables(changing)}
         for name, value in merged.items():
@@ -273,19 +281,15 @@ class ReferenceWalk(Visitor):
         if node.init is not None and node.init.value is not None:
             self.expression(node.init.value)
         self._forget(node.body, assigned_variables(node.body))
-        outer, bounded, unsaid = self.scope, self._bounded, self._unsaid
-        self.scope = outer.copy()
-        self._enter(counted.range, counted.variable)
-        if node.condition is not None:
-            self._tested(node.condition)
-        if counted.left_early or breaks(node.body):
-            self._bounded = False  # iterations after the one that leaves do not happen
-        self._unsaid += counted.left_early + breaks(node.body)
-        self.body(node.body)
-        self._bounded, self._unsaid = bounded, unsaid
-        self._loops.pop()
-        self.scope = outer
-        outer.bind(counted.variable, None)
+        with self._inside(self.scope.copy()):
+            self._enter(counted.range)
+            if node.condition is not None:
+                self._tested(node.condition)
+            if counted.left_early or breaks(node.body):
+                self._bounded = False  # iterations after the one that leaves do not happen
+            self._unsaid += counted.left_early + breaks(node.body)
+            self.body(node.body)
+        self.scope.bind(counted.range.var, None)
 
     def _counts(self, counted: CountedRange, node: ir.For) -> bool:
         """Say whether a counted loop is one; in one of a block no iteration ends before copies at its end."""
@@ -301,33 +305,27 @@ class ReferenceWalk(Visitor):
 
     def _rounds_of(self, condition: ir.Expr | None, body: Body, step: ir.Assign | None) -> None:
         """Visit a loop of any shape, in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
-        bounded, unsaid, depth = self._bounded, self._unsaid, len(self._loops)
-        outer, everything = self.scope, body if step is None else (*body, step)
+        everything = body if step is None else (*body, step)
         added = self._added_each_round(condition, body, step)
         self._forget(everything, assigned_variables(everything))
-        self.scope = outer.copy()
-        if added:
-            self._rounds += 1
-            kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-            self._loops.append(LoopRange(f"round {self._rounds}", None, kind))
-            self.scope.ranges.enter(self._loops[-1].var, None)
-            for name, (before, each) in added.items():
-                self.scope.values[name] = before + each * Polynomial.symbol(self._loops[-1].var)
-        self._bounded, self._unsaid = False, unsaid + 1
-        guards = len(self._guards)
-        if condition is not None:
-            self.expression(condition)
-            self._guards.append(Guard(condition, True, meaning(self.scope, condition, True), lasts=True))
-            self.scope.ranges.assume(self._guards[-1].constraints)
-        self._unsaid = unsaid + breaks(body)
-        self.body(body)
-        del self._guards[guards:]
-        self._unsaid = unsaid + 1
-        if step is not None:
-            self.statement(step)
-        del self._loops[depth:]
-        self.scope = outer
-        self._bounded, self._unsaid = bounded, unsaid
+        with self._inside(self.scope.copy()):
+            if added:
+                self._rounds += 1
+                kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+                self._loops.append(LoopRange(f"round {self._rounds}", None, kind))
+                self.scope.ranges.enter(self._loops[-1].var, None)
+                for name, (before, each) in added.items():
+                    self.scope.values[name] = before + each * Polynomial.symbol(self._loops[-1].var)
+            self._bounded = False
+            self._unsaid += 1
+            with self._inside(self.scope):
+                if condition is not None:
+                    self.expression(condition)
+                    self._hold(condition, True, lasts=True)
+                self._unsaid += breaks(body) - 1
+                self.body(body)
+            if step is not None:
+                self.statement(step)
 
     def _added_each_round(
         self, condition: ir.Expr | None, body: Body, step: ir.Assign | None
@@ -352,13 +350,9 @@ class ReferenceWalk(Visitor):
         self._guarded(node.condition, False, node.otherwise)
 
     def _guarded(self, condition: ir.Expr, truth: bool, expr: ir.Expr) -> None:
-        outer = self.scope
-        self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
-        self.scope = outer.copy()
-        self.scope.ranges.assume(self._guards[-1].constraints)
-        self.expression(expr)
-        self.scope = outer
-        self._guards.pop()
+        with self._inside(self.scope.copy()):
+            self._hold(condition, truth)
+            self.expression(expr)
 
     def element(self, node: ir.Element, number: int) -> None:
         """Find an access."""

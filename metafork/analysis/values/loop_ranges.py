@@ -79,9 +79,8 @@ def all_run(loops: Sequence[LoopRange], prover: Prover) -> bool:
 
 
 class CountedRange(Struct, frozen=True):
-    """A counted loop with its range; ``left_early`` where its conditions may end it before the range does."""
+    """The range of a counted loop; ``left_early`` where its conditions may end it before the range does."""
 
-    variable: str
     range: LoopRange
     left_early: bool
 
@@ -167,7 +166,7 @@ class _Reading(Struct):
         inside += [constraint for constraint, _, _ in bounding if constraint not in known]
         dense = not (hull or early or (unknown and bounding))
         range_ = LoopRange(name, trips, self.kind, dense, self.low, by, tuple(dict.fromkeys(inside)))
-        return CountedRange(name, range_, early)
+        return CountedRange(range_, early)
 
     def _past(self, value: Polynomial, other: Polynomial) -> Constraint:
         return at_most(value, other) if self.view.down else at_most(other, value)
