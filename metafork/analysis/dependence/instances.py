@@ -83,15 +83,14 @@ class AtInstances:
         premises = [c for loop in self.loops for c in loop.constraints()]
         guards = [guard.meaning for guard in first.guards]
         guards += [guard.meaning.of_each(self._constraint) for guard in second.guards]
+        points = [*((one, dict[str, Polynomial]()) for one in self._own), *((one, self._primes) for one in theirs)]
         premises += [c for guard in guards for c in guard.constraints]
-        premises += [c for one in self._own for c in one.constraints]
-        premises += [self._constraint(c) for one in theirs for c in one.constraints]
+        premises += [c.substitute(primes) for one, primes in points for c in one.constraints]
         self.premises: tuple[Constraint, ...] = tuple(dict.fromkeys(premises))
         self.choices: tuple[Choice, ...] = tuple(
             dict.fromkeys(choice for guard in guards for choice in guard.alternatives)
         )
-        unlike = [one.value - one.operands[0] for one in self._own if one.kind == "not"]
-        unlike += [self.primed(one.value - one.operands[0]) for one in theirs if one.kind == "not"]
+        unlike = [(one.value - one.operands[0]).substitute(primes) for one, primes in points if one.kind == "not"]
         self.never = frozenset([*unlike, *(-one for one in unlike)])
         self._involutions = [(one.value, *one.operands) for one in self._own if one.kind == "exclusive"]
         self._other_involutions = [

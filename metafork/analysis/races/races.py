@@ -55,9 +55,11 @@ class RaceReport(Struct, frozen=True):
 
 
 class _Compared(Struct):
-    """The accesses of each path; what was proved of a pair once is not asked again."""
+    """The accesses of each path of a program; what was proved of a pair once is not asked again."""
 
+    program: Program
     facts: Facts
+    promises: Collection[Promise] = ()
     deadline: float | None = None
     paths: dict[UniformPath, AccessPairs] = field(default_factory=dict)
 
@@ -65,6 +67,24 @@ class _Compared(Struct):
         if path not in self.paths:
             self.paths[path] = AccessPairs(path, self.facts, self.deadline)
         return self.paths[path]
+
+    def unproved(
+        self, *, thorough: bool = True, refuted: Collection[tuple[RaceKind, str]] = (), only: str | None = None
+    ) -> Iterator[Unproved]:
+        """Yield the pairs of all paths that are not proved apart; threads of one block take one path together.
+
+        Two blocks may take two if a condition reads a grid variable.
+        """
+        launch, block = launch_paths(self.program), uniform_paths(self.program)
+        ways = (
+            [(launch, tuple(RaceKind))]
+            if launch == block
+            else [(launch, (RaceKind.GRID,)), (block, (RaceKind.THREADS,))]
+        )
+        for paths, kinds in ways:
+            for path in paths:
+                pairs = self.on(path)
+                yield from pairs.unproved(kinds, thorough=thorough, refuted=refuted, promises=self.promises, only=only)
 
 
 def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[Race, ...]:
@@ -92,7 +112,7 @@ def race_report(
     knows how: elements that they lead to may never meet.
     """
     facts = program_facts(program)
-    compared = _Compared(facts, deadline)
+    compared = _Compared(program, facts, promises, deadline)
     races = tuple(
         race
         for race in _found_races(program, facts, compared)
@@ -100,9 +120,8 @@ def race_report(
     )
     refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
-    for path, kinds in _paths_to_prove(program):
-        for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
-            unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
+    for pair in compared.unproved(refuted=refuted):
+        unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     doubtful = {array for _, array, _ in unproved}
     apart = _apart_in_rows(program, doubtful, promises, deadline) if doubtful else set()
     return RaceReport(races, tuple(pair for pair in unproved.values() if (pair.kind, pair.first.array) not in apart))
@@ -117,14 +136,9 @@ def _apart_in_rows(
         return set()
     shapes = {array.name: len(array.extents) for array in program.arrays}
     changed = {array.name for array in in_rows.arrays if len(array.extents) != shapes[array.name]} & {*arrays}
-    facts = program_facts(in_rows)
-    compared = _Compared(facts, deadline)
-    found = {(kind, array) for kind in RaceKind for array in changed}
-    for path, kinds in _paths_to_prove(in_rows):
-        for array in sorted(changed):
-            for pair in compared.on(path).unproved(kinds, thorough=True, promises=promises, only=array):
-                found.discard((pair.kind, array))
-    return found
+    compared = _Compared(in_rows, program_facts(in_rows), promises, deadline)
+    doubtful = {(pair.kind, array) for array in sorted(changed) for pair in compared.unproved(only=array)}
+    return {(kind, array) for kind in RaceKind for array in changed} - doubtful
 
 
 def proved_free(
@@ -140,25 +154,8 @@ def proved_free(
 
     Without ``thorough`` no solver is asked.
     """
-    compared = _Compared(facts, deadline)
-    return not any(
-        True
-        for path, kinds in _paths_to_prove(program)
-        for _ in compared.on(path).unproved(kinds, thorough=thorough, promises=promises, only=array)
-    )
-
-
-def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceKind, ...]]]:
-    """Yield the paths on which each kind of race is to be excluded.
-
-    Threads of one block take one path together; two blocks may take two where a condition reads a grid variable.
-    """
-    launch, block = launch_paths(program), uniform_paths(program)
-    if launch == block:
-        yield from ((path, tuple(RaceKind)) for path in launch)
-        return
-    yield from ((path, (RaceKind.GRID,)) for path in launch)
-    yield from ((path, (RaceKind.THREADS,)) for path in block)
+    compared = _Compared(program, facts, promises, deadline)
+    return not any(True for _ in compared.unproved(thorough=thorough, only=array))
 
 
 def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts) -> set[str]:
