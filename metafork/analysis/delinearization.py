@@ -15,7 +15,6 @@ from math import gcd
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.algebra.ranges import stays_within
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.opaque import OpaqueSymbols
@@ -125,7 +124,7 @@ def row_coordinates(
         wrapped = (Polynomial.symbol(one.symbols[0]) for one in turning)
         for off in (off - turns for turns in (ZERO, *wrapped) for off in off_by):
             moved = column + factor * off
-            if all(stays_within(moved, factor, reference.loops, prover, prover.shows)) or inside.shows(
+            if all(prover.derives_within(moved, factor, reference.loops)) or inside.shows(
                 (at_most(0, moved), less_than(moved, factor))
             ):
                 rest = row - off

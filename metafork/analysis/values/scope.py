@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from math import ceil, floor
 from typing import Protocol, TypeVar
 
@@ -126,15 +127,8 @@ class Scope:
 
     def copy(self) -> Scope:
         """Return an independent scope with the same bindings, which shares the lists of derived symbols and demands."""
-        other = Scope(self.values, (), closed=self.closed, demands=self.demands)
-        other.ranges = self.ranges.copy()
-        other.kept = self.kept
-        other.choices = dict(self.choices)
-        other.beyond = self.beyond
-        other.evaluated = self.evaluated
-        other.derived = self.derived
-        other.constants = self.constants
-        other.divisors = self.divisors
+        other = copy(self)
+        other.values, other.choices, other.ranges = dict(self.values), dict(self.choices), self.ranges.copy()
         return other
 
     def bind(self, name: str, value: Polynomial | None, choice: Value = UNKNOWN) -> None:
@@ -308,17 +302,12 @@ class Scope:
         exact = left.divide_exactly(right)
         if exact is not None and exact.whole and (right.is_constant or right.whole):
             return exact if self._require_divisor(right) else None
-        for known in self.derived:
-            if known.kind == kind and known.operands == (left, right):
-                return Polynomial.symbol(known.name)
-        if (-left).only_adds:
-            return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
-        if self.closed and not (right.is_constant and left.only_adds and right.constant_value() >= 1):
-            return None
-        symbol = DerivedSymbol(name or fresh_name(kind, (left, right)), kind, (left, right))
-        self.derived.append(symbol)
-        self.constants.add(symbol.name)
-        return Polynomial.symbol(symbol.name)
+        if not any(known.kind == kind and known.operands == (left, right) for known in self.derived):
+            if (-left).only_adds:
+                return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
+            if self.closed and not (right.is_constant and left.only_adds and right.constant_value() >= 1):
+                return None
+        return self._derived(kind, (left, right), name)
 
     def _require_divisor(self, divisor: Polynomial) -> bool:
         """Keep the condition that an exact division still needs, its divisor >= 1; say whether it can be kept."""
@@ -335,10 +324,14 @@ class Scope:
         ordered = tuple(sorted(set(operands), key=lambda p: p.text()))
         if len(ordered) == 1:
             return ordered[0]
+        return self._derived(kind, ordered)
+
+    def _derived(self, kind: DerivedKind, operands: tuple[Polynomial, ...], name: str = "") -> Polynomial:
+        """Return a derived symbol, one for equal definitions."""
         for known in self.derived:
-            if known.kind == kind and known.operands == ordered:
+            if known.kind == kind and known.operands == operands:
                 return Polynomial.symbol(known.name)
-        symbol = DerivedSymbol(fresh_name(kind, ordered), kind, ordered)
+        symbol = DerivedSymbol(name or fresh_name(kind, operands), kind, operands)
         self.derived.append(symbol)
         self.constants.add(symbol.name)
         return Polynomial.symbol(symbol.name)
