@@ -7,9 +7,9 @@ Symbols of the second access that may have another value than at the first are p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations, product
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.dependence.equations import IndexPair
@@ -78,11 +78,11 @@ class AtInstances:
         self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
         self.loops: tuple[LoopRange, ...] = (
             *first.loops,
-            *(self._primed_loop(loop) for loop in second.loops if loop.var in primed),
+            *(loop.renamed(self._primes) for loop in second.loops if loop.var in primed),
         )
         premises = [c for loop in self.loops for c in loop.constraints()]
         guards = [guard.meaning for guard in first.guards]
-        guards += [guard.meaning.of_each(self._constraint) for guard in second.guards]
+        guards += [guard.meaning.of_each(lambda one: one.substitute(self._primes)) for guard in second.guards]
         points = [*((one, dict[str, Polynomial]()) for one in self._own), *((one, self._primes) for one in theirs)]
         premises += [c for guard in guards for c in guard.constraints]
         premises += [c.substitute(primes) for one, primes in points for c in one.constraints]
@@ -92,10 +92,14 @@ class AtInstances:
         )
         unlike = [(one.value - one.operands[0]).substitute(primes) for one, primes in points if one.kind == "not"]
         self.never = frozenset([*unlike, *(-one for one in unlike)])
-        self._involutions = [(one.value, *one.operands) for one in self._own if one.kind == "exclusive"]
-        self._other_involutions = [
-            [self.primed(side) for side in (one.value, *one.operands)] for one in theirs if one.kind == "exclusive"
-        ]
+        self._involutions, self._other_involutions = (
+            [
+                [side.substitute(primes) for side in (one.value, *one.operands)]
+                for one in some
+                if one.kind == "exclusive"
+            ]
+            for some, primes in ((self._own, {}), (theirs, self._primes))
+        )
 
     def primed(self, value: Polynomial) -> Polynomial:
         """Return a polynomial of the second access in the symbols of the second point."""
@@ -121,29 +125,11 @@ class AtInstances:
         """
         result = list(pairs)
         known = {left - right for left, right in pairs} | {right - left for left, right in pairs}
-        for value, *sides in self._involutions:
-            for other, *others in self._other_involutions:
-                for mine, mask in (sides, sides[::-1]):
-                    for theirs, other_mask in (others, others[::-1]):
-                        if mask != other_mask:
-                            continue
-                        for left, right, then in (
-                            (value, other, (mine, theirs)),
-                            (mine, theirs, (value, other)),
-                            (value, theirs, (mine, other)),
-                            (mine, other, (value, theirs)),
-                        ):
-                            if left - right in known and then not in result:
-                                result.append(then)
+        for mine, theirs in product(self._involutions, self._other_involutions):
+            for (mask, left, one), (other_mask, right, other) in product(permutations(mine), permutations(theirs)):
+                if mask == other_mask and left - right in known and (one, other) not in result:
+                    result.append((one, other))
         return result
-
-    def _constraint(self, constraint: Constraint) -> Constraint:
-        return constraint.substitute(self._primes)
-
-    def _primed_loop(self, loop: LoopRange) -> LoopRange:
-        trips = None if loop.trips is None else self.primed(loop.trips)
-        inside = tuple(self._constraint(constraint) for constraint in loop.inside)
-        return replace(loop, var=self.other(loop.var), trips=trips, inside=inside)
 
 
 def _symbols(access: Reference) -> Iterable[str]:

@@ -89,13 +89,13 @@ def chosen(scope: Scope, condition: Expr, then: Value, otherwise: Value, *, wrap
 
 def _chosen(scope: Scope, condition: Expr, then: Value, otherwise: Value) -> Value:
     if then.known and otherwise.known:
-        sides, cases = (then.operands[0], otherwise.operands[0]), _Case.both(scope, condition)
-        for here, case in enumerate(cases):
-            for zero in case.zeros:
-                value, other = sides[here] + zero, sides[1 - here]
-                if case.scope.bounded(other - value) and cases[1 - here].scope.bounded(value - other):
+        sides, cases = (then.operands[0], otherwise.operands[0]), _cases(scope, condition)
+        for here, (inside, zeros) in enumerate(cases):
+            outside, other = cases[1 - here][0], sides[1 - here]
+            for value in (sides[here] + zero for zero in zeros):
+                if inside.bounded(other - value) and outside.bounded(value - other):
                     return Value("minimum", (value, other))
-                if case.scope.bounded(value - other) and cases[1 - here].scope.bounded(other - value):
+                if inside.bounded(value - other) and outside.bounded(other - value):
                     return Value("maximum", (value, other))
         return UNKNOWN
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
@@ -124,37 +124,29 @@ def chosen_wrap(scope: Scope, condition: Expr, then: Value, otherwise: Value) ->
     """Return the modular value that ``condition ? then : otherwise`` is."""
     if not (then.known and otherwise.known):
         return UNKNOWN
-    sides, cases = (then.operands[0], otherwise.operands[0]), _Case.both(scope, condition)
-    for here, case in enumerate(cases):
-        for zero in case.zeros:
+    sides, cases = (then.operands[0], otherwise.operands[0]), _cases(scope, condition)
+    for here, (_, zeros) in enumerate(cases):
+        for zero in zeros:
             value, other = sides[here] + zero, sides[1 - here]
             # The greater side is the value that the period is taken from.
             for greater, period in ((value, value - other), (other, other - value)):
                 if period.symbols <= scope.constants and period and scope.bounded(period):
                     inside = zip(sides, cases, strict=True)
-                    if all(one.scope.bounded(side) and one.scope.bounded(period - side, 1) for side, one in inside):
+                    if all(one.bounded(side) and one.bounded(period - side, 1) for side, (one, _) in inside):
                         return Value("modular", (greater, period))
     return UNKNOWN
 
 
-class _Case(Struct, frozen=True):
-    """What is known where a condition holds, or does not, and what is 0 there: 0 first, others of either sign."""
-
-    scope: Scope
-    zeros: tuple[Polynomial, ...]
-
-    @staticmethod
-    def both(scope: Scope, condition: Expr) -> tuple[_Case, _Case]:
-        """Return the case where a condition holds, and the other one."""
-        return _Case._of(scope, condition, True), _Case._of(scope, condition, False)
-
-    @staticmethod
-    def _of(scope: Scope, condition: Expr, truth: bool) -> _Case:
+def _cases(scope: Scope, condition: Expr) -> list[tuple[Scope, tuple[Polynomial, ...]]]:
+    """Return scopes of where a condition holds, and where not, and what is 0 there: 0 first, others of either sign."""
+    found = []
+    for truth in (True, False):
         known = tuple(_known(scope, condition, truth))
         inner = scope.copy()
         inner.ranges.assume(known)
         slacks = dict.fromkeys(one.right - one.left for one in known if one.relation == "<=")
-        return _Case(inner, (ZERO, *(slack for slack in slacks if -slack in slacks)))
+        found.append((inner, (ZERO, *(slack for slack in slacks if -slack in slacks))))
+    return found
 
 
 def _known(scope: Scope, condition: Expr, truth: bool) -> Iterator[Constraint]:

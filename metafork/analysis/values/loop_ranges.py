@@ -7,7 +7,7 @@ of several values is several bounds, ``!=`` is ``<`` where the variable would ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -61,6 +61,12 @@ class LoopRange(Struct, frozen=True):
         if self.trips is None:
             return self.inside
         return (at_most(Polynomial.symbol(self.var) + 1, self.trips), *self.inside)
+
+    def renamed(self, names: Mapping[str, Polynomial]) -> LoopRange:
+        """Return the range in other symbols."""
+        trips = None if self.trips is None else self.trips.substitute(names)
+        inside = tuple(one.substitute(names) for one in self.inside)
+        return replace(self, var=str(names.get(self.var, self.var)), trips=trips, inside=inside)
 
 
 def all_run(loops: Sequence[LoopRange], prover: Prover) -> bool:
