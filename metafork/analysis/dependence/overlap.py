@@ -9,7 +9,7 @@ are *disjoint*, with the reason, or that this is not known, which never counts a
 3. isl, with the choices of conditions such as ``i != k``, for what is affine and for products taken as variables;
 4. Z3, case by case of those choices.
 
-If 1 and 2 fail of linear indices as they are, these are split by the extents of rows.
+Indices that are linear are split by the extents of rows.
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ class Overlaps:
         self._questions = 0
         self._cases = 0
         self._factors: dict[str, tuple[Polynomial, ...]] = {}
+        self._rows: dict[Reference, tuple[Polynomial | None, ...] | None] = {}
 
     def overlap(self, first: Reference, second: Reference, instances: Instances, *, thorough: bool = True) -> Overlap:
         """Say whether the accesses are disjoint wherever one of ``instances.apart`` differs.
@@ -100,21 +101,17 @@ class Overlaps:
         both = AtInstances(first, second, instances, self._opaque)
         if not instances.apart or any(both.other(name) == name for name in instances.apart):
             return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
-        equations: list[IndexPair] = []
-        cases: list[_Case] = []
-        for known in self._known_indices(both):
-            pairs = with_equal_symbols(both.with_involutions(known))
-            equations = list(dict.fromkeys((*equations, *pairs)))
-            if any(left - right in both.never for left, right in equations):
-                return Overlap(Verdict.YES, "an index differs always")
-            orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
-            cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
-            if all(self._settled(both, equations, case) for case in cases):
-                return Overlap(Verdict.YES, "an index differs always")
-            if set(instances.apart) <= self._forced(both, pairs):
-                return Overlap(Verdict.YES, "the loops are the digits of the indices")
+        equations = with_equal_symbols(both.with_involutions(self._known_indices(both)))
         if not equations:
             return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
+        if any(left - right in both.never for left, right in equations):
+            return Overlap(Verdict.YES, "an index differs always")
+        orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
+        cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
+        if all(self._settled(both, equations, case) for case in cases):
+            return Overlap(Verdict.YES, "an index differs always")
+        if set(instances.apart) <= self._forced(both, equations):
+            return Overlap(Verdict.YES, "the loops are the digits of the indices")
         if not thorough or not self._may_ask():
             return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ")
         return self._asked(both, equations, cases)
@@ -129,20 +126,25 @@ class Overlaps:
 
     # --- indices ----------------------------------------------------------------------------------------------
 
-    def _known_indices(self, both: AtInstances) -> Iterator[list[IndexPair]]:
-        """Yield the pairs of indices that are known on both sides, then those of rows."""
-        yield _paired(both, both.first.indices, both.second.indices)
+    def _known_indices(self, both: AtInstances) -> list[IndexPair]:
+        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ."""
         name = both.first.array
         if name not in self._factors:
             own = [access for access in self._accesses if access.array == name]
             known = own and all(access.indices and access.indices[0] is not None for access in own)
             self._factors[name] = row_factors(self._prover, own, self._opaque) if known else ()
-        if factors := self._factors[name]:
-            mine, theirs = (
-                row_coordinates(self._prover, one, factors, self._opaque) for one in (both.first, both.second)
-            )
-            if mine is not None and theirs is not None:
-                yield _paired(both, mine, theirs)
+        mine, theirs = self._coordinates(both.first), self._coordinates(both.second)
+        if mine is None or theirs is None:
+            mine, theirs = both.first.indices, both.second.indices
+        pairs = zip(mine, theirs, strict=True)
+        return [(a, both.primed(b)) for a, b in pairs if a is not None and b is not None]
+
+    def _coordinates(self, access: Reference) -> tuple[Polynomial | None, ...] | None:
+        """Return the indices of an access, the first one split by rows; ``None`` where that is not proved."""
+        factors = self._factors[access.array]
+        if access not in self._rows:
+            self._rows[access] = row_coordinates(self._prover, access, factors, self._opaque) if factors else None
+        return self._rows[access]
 
     # --- cheap proofs -----------------------------------------------------------------------------------------
 
@@ -257,13 +259,6 @@ class Overlaps:
         if self._cases > MOST_CASES or self._late():
             return False
         return known.with_premises(case).consistent() is False
-
-
-def _paired(
-    both: AtInstances, mine: Sequence[Polynomial | None], theirs: Sequence[Polynomial | None]
-) -> list[IndexPair]:
-    known = zip(mine, theirs, strict=True)
-    return [(a, both.primed(b)) for a, b in known if a is not None and b is not None]
 
 
 def _either_way(both: AtInstances, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:

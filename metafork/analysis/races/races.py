@@ -178,14 +178,11 @@ def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts
 
 
 class _Touch(Struct):
-    """One access to an element, in one iteration of its loops."""
+    """One access to an element, in one iteration of its loops, ``at`` those of each kind."""
 
     access: Reference
     values: dict[str, int]
-
-    def at(self, kind: LoopKind) -> tuple[int, ...]:
-        """Return the iteration of the loops of one kind."""
-        return tuple(self.values[loop.var] for loop in self.access.loops if loop.kind is kind)
+    at: dict[LoopKind, tuple[int, ...]]
 
     @property
     def iteration(self) -> dict[str, int]:
@@ -213,8 +210,9 @@ def _races_at(
                 return list(found.values())
             if not within(extents.get(access.array), element):
                 return []
-            touch = _Touch(access, dict(values))
-            home = () if access.array in shared else touch.at(LoopKind.GRID)
+            at = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
+            touch = _Touch(access, dict(values), at)
+            home = () if access.array in shared else at[LoopKind.GRID]
             others = touches.setdefault((access.array, element, home), [])
             for other in others:
                 kind = _conflict(other, touch)
@@ -230,7 +228,7 @@ def _races_at(
 def _conflict(first: _Touch, second: _Touch) -> RaceKind | None:
     if not (first.access.writes or second.access.writes) or first.access.commutes(second.access):
         return None
-    if first.at(LoopKind.GRID) != second.at(LoopKind.GRID):
+    if first.at[LoopKind.GRID] != second.at[LoopKind.GRID]:
         return RaceKind.GRID
-    same_stretch = first.access.phase == second.access.phase and first.at(LoopKind.BLOCK) == second.at(LoopKind.BLOCK)
-    return RaceKind.THREADS if same_stretch and first.at(LoopKind.THREAD) != second.at(LoopKind.THREAD) else None
+    same_stretch = first.access.phase == second.access.phase and first.at[LoopKind.BLOCK] == second.at[LoopKind.BLOCK]
+    return RaceKind.THREADS if same_stretch and first.at[LoopKind.THREAD] != second.at[LoopKind.THREAD] else None
