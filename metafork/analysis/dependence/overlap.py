@@ -101,6 +101,9 @@ class Overlaps:
         both = AtInstances(first, second, instances, self._opaque)
         if not instances.apart or any(both.other(name) == name for name in instances.apart):
             return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
+        whole = _paired(both, first.indices, second.indices)
+        if set(instances.apart) <= self._forced(both, whole):
+            return Overlap(Verdict.YES, "the loops are the digits of the indices")
         equations = with_equal_symbols(both.with_involutions(self._known_indices(both)))
         if not equations:
             return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
@@ -136,8 +139,7 @@ class Overlaps:
         mine, theirs = self._coordinates(both.first), self._coordinates(both.second)
         if mine is None or theirs is None:
             mine, theirs = both.first.indices, both.second.indices
-        pairs = zip(mine, theirs, strict=True)
-        return [(a, both.primed(b)) for a, b in pairs if a is not None and b is not None]
+        return _paired(both, mine, theirs)
 
     def _coordinates(self, access: Reference) -> tuple[Polynomial | None, ...] | None:
         """Return the indices of an access, the first one split by rows; ``None`` where that is not proved."""
@@ -259,6 +261,13 @@ class Overlaps:
         if self._cases > MOST_CASES or self._late():
             return False
         return known.with_premises(case).consistent() is False
+
+
+def _paired(
+    both: AtInstances, mine: Sequence[Polynomial | None], theirs: Sequence[Polynomial | None]
+) -> list[IndexPair]:
+    known = zip(mine, theirs, strict=True)
+    return [(a, both.primed(b)) for a, b in known if a is not None and b is not None]
 
 
 def _either_way(both: AtInstances, equations: Sequence[IndexPair], case: _Case) -> Iterator[_Case]:
