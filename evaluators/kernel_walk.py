@@ -17,9 +17,8 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.ranges import bounds
-from metafork.algebra.symbols import DerivedSymbol
+from metafork.algebra.symbols import UNKNOWN, DerivedSymbol
 from metafork.analysis.counted_loops import counted_loop
-from metafork.analysis.facts import assigned_scalars
 from metafork.analysis.memory.block_memory import largest
 from metafork.analysis.values.choices import extremum_of, upper_bounds
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange, counted_range
@@ -27,7 +26,7 @@ from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import OFFSET, Kernel, Space
-from metafork.ir.rewriting import map_body
+from metafork.ir.rewriting import assigned_variables, map_body
 from metafork.llvm.leaf_ptx import grid_loop
 
 
@@ -120,11 +119,10 @@ class KernelWalk(ABC):
         match stmt:
             case ir.Declare(name=name, type=type_, value=value):
                 known = None if value is None else self.scope.converted(value, type_)
+                told = UNKNOWN
                 if value is not None and known is None:
                     told = extremum_of(self.scope, value, type_) or upper_bounds(self.scope, value, type_)
-                    self.scope.bind(name, known, told)
-                else:
-                    self.scope.bind(name, known)
+                self.scope.bind(name, known, told)
                 return ZERO if value is None else self._expression(value)
             case ir.Assign(target=ir.Var(name=name), value=value):
                 self.scope.bind(name, None if stmt.op else self.scope.converted(value, stmt.target.type))
@@ -179,7 +177,7 @@ class KernelWalk(ABC):
         return found
 
     def _forget(self, body: tuple[ir.Stmt, ...]) -> None:
-        for name in assigned_scalars(body):
+        for name in assigned_variables(body):
             self.scope.values[name] = None
 
     def _greater(self, one: Polynomial, other: Polynomial) -> Polynomial:
@@ -212,7 +210,7 @@ class KernelWalk(ABC):
             return self._uncounted(loop)
         range_ = counted.range
         trips = self._most(range_.trips)
-        values = {counted.variable: range_.value}
+        values = {range_.var: range_.value}
         return self._loop(loop, values, [range_], lambda body: self.repeated(trips, body))
 
     def _loop(
@@ -252,7 +250,7 @@ class KernelWalk(ABC):
         if view is None or limit is None or view.down or limit[0] != "<" or not _names_in(view.first, "threadIdx."):
             return None
         threads, ends = self._block_extent(view.step), upper_bounds(self.scope, limit[1])
-        if threads is None or ends is None or not _names_in(view.step, "blockDim."):
+        if threads is None or not ends or not _names_in(view.step, "blockDim."):
             return None
         # One end that is the same in every block says most.
         extent = min(ends.operands, key=lambda one: len(one.symbols - self.scope.constants))

@@ -15,7 +15,6 @@ from itertools import combinations
 from math import gcd, inf
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
@@ -202,15 +201,7 @@ def _apart(one: Reference, other: Reference, factors: Sequence[Polynomial], prov
     """Say whether an index of one access is always the greater, in whatever iterations of the block's threads."""
     inside = (LoopKind.THREAD, LoopKind.SERIAL)
     primed = {loop.var: Polynomial.symbol(f"{loop.var}'") for loop in other.loops if loop.kind in inside}
-    theirs = [
-        replace(
-            loop,
-            var=str(primed.get(loop.var, loop.var)),
-            trips=None if loop.trips is None else loop.trips.substitute(primed),
-            inside=tuple(constraint.substitute(primed) for constraint in loop.inside),
-        )
-        for loop in other.loops
-    ]
+    theirs = [loop.renamed(primed) for loop in other.loops]
     loops = tuple(dict.fromkeys((*one.loops, *theirs)))
     pairs = zip(coordinates(one, factors), coordinates(other, factors), strict=True)
     differences = [left - right.substitute(primed) for left, right in pairs]

@@ -146,25 +146,37 @@ def _rounded(constraint: Constraint, derived: Mapping[str, DerivedSymbol]) -> Co
     return at_most(d * (least - 1) + 1 if quotient.kind == "ceiling" else d * least, numerator)
 
 
-class Extremum(Struct, frozen=True):
-    """The least (``minimum``) or largest of polynomials; of one polynomial, both."""
-
-    kind: Literal["maximum", "minimum"]
-    operands: tuple[Polynomial, ...]
-
-    def as_kind(self, kind: Literal["maximum", "minimum"]) -> tuple[Polynomial, ...] | None:
-        """Return the operands where this is an extremum of that kind."""
-        return self.operands if self.kind == kind or len(self.operands) == 1 else None
+ValueKind = Literal["minimum", "maximum", "modular", "bounded"]
 
 
-class AtMost(Struct, frozen=True):
-    """An integer that is at most each of some polynomials, and need not be any of them."""
+class Value(Struct, frozen=True):
+    """What an integer is, as far as it is known.
 
-    operands: tuple[Polynomial, ...]
+    It is the least (``minimum``) or largest of its operands; of one polynomial, both.  ``modular`` is the first operand
+    less as many of the second, the period, as bring it between 0 and the period, which is at least 1.  ``bounded`` is
+    at most each operand, and need not be any of them: without operands, nothing is known.
+    """
+
+    kind: ValueKind
+    operands: tuple[Polynomial, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether anything is known."""
+        return bool(self.operands)
+
+    @property
+    def known(self) -> bool:
+        """Whether it is one polynomial."""
+        return len(self.operands) == 1 and self.kind in ("minimum", "maximum")
+
+    def as_kind(self, kind: ValueKind) -> tuple[Polynomial, ...]:
+        """Return the operands if this is a value of that kind, and none otherwise."""
+        return self.operands if self.kind == kind or (self.known and kind in ("minimum", "maximum")) else ()
+
+    @staticmethod
+    def of(polynomial: Polynomial) -> Value:
+        """Return a polynomial as a value."""
+        return Value("minimum", (polynomial,))
 
 
-class Wrap(Struct, frozen=True):
-    """``value mod period``: at least 0, and less than the period, which is at least 1."""
-
-    value: Polynomial
-    period: Polynomial
+UNKNOWN = Value("bounded")

@@ -92,7 +92,7 @@ def counted_loop(loop: ir.For) -> CountedLoop | None:
     if not variable.type.integer or loop.step is None or loop.condition is None:
         return None
     changed = assigned_variables(loop.body)
-    step = _step(variable.name, loop.step)
+    step = added(variable.name, loop.step)
     if step is None or variable.name in changed:
         return None
     amount, down = step
@@ -106,8 +106,8 @@ def counted_loop(loop: ir.For) -> CountedLoop | None:
     return CountedLoop(variable, declared, first, amount, down, tuple(conditions), tuple(others))
 
 
-def _step(name: str, step: ir.Assign) -> tuple[ir.Expr, bool] | None:
-    """Return by what a step changes the variable, and whether it takes that away."""
+def added(name: str, step: ir.Stmt) -> tuple[ir.Expr, bool] | None:
+    """Return what ``x += e``, ``x = x + e`` and their like add to a variable, and whether they take it away."""
     match step:
         case ir.Assign(target=ir.Var(name=stepped), op="+" | "-" as op, value=amount) if stepped == name:
             pass

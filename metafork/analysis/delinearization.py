@@ -3,7 +3,7 @@
 Where an index runs backwards, what is left of a division by the length of a row may be a row too low:
 ``(n - 1 - y)*m + x`` is column ``x`` of row ``n - 1 - y``, and ``y*m + (m - 1 - x)``, that is ``(y + 1)*m - 1 - x``, is
 column ``m - 1 - x`` of row ``y``.  Such splits, and rows of a computed length, are for proofs alone
-(``mirrored_factors``); memory is laid out by those that run forwards, by lengths that are parameters
+(``row_factors``); memory is laid out by those that run forwards, by lengths that are parameters
 (``split_factors``).  Of several indices the first one is split.
 """
 
@@ -15,7 +15,6 @@ from math import gcd
 
 from metafork.algebra.polynomial import ONE, ZERO, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
-from metafork.algebra.ranges import stays_within
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.opaque import OpaqueSymbols
@@ -26,6 +25,7 @@ VARYING = (LoopKind.THREAD, LoopKind.SERIAL)
 Factors = tuple[Polynomial, ...]
 """The extents of all coordinates but the first, outermost first."""
 _ROWS_OFF = (ZERO, ONE, -ONE)
+NO_SYMBOLS = OpaqueSymbols()
 
 
 def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial, ...]:
@@ -41,40 +41,33 @@ def coordinates(reference: Reference, factors: Sequence[Polynomial]) -> tuple[Po
     return (rest, *found)
 
 
-def split_factors(
-    program: Program,
-    prover: Prover,
-    array: Array,
-    references: Sequence[Reference],
-    steps: Iterable[Polynomial] | None = None,
-) -> Factors:
+def split_factors(program: Program, prover: Prover, array: Array, references: Sequence[Reference]) -> Factors:
     """Return the factors by which a linear index is split into coordinates, as far as each split is proved.
 
-    ``steps`` are what to try; by default what the index grows by in the loops of threads and inside them.
+    What the index grows by in the loops of threads and inside them is tried.
     """
     data = {parameter.name for parameter in program.parameters if parameter.kind is ParameterKind.DATA}
     if len(array.extents) != 1 or not data:
         return ()
-    steps = index_steps(references, VARYING) if steps is None else steps
     return _factors(
-        {step for step in steps if step.symbols & data},
+        {step for step in _index_steps(references, VARYING) if step.symbols & data},
         lambda factor: bool(factor.symbols & data),
-        lambda factors: all(_column_proved(prover, reference, factors) for reference in references),
+        lambda factors: all(row_coordinates(prover, one, factors, off_by=(ZERO,)) for one in references),
     )
 
 
-def mirrored_factors(prover: Prover, references: Sequence[Reference], opaque: OpaqueSymbols) -> Factors:
+def row_factors(prover: Prover, references: Sequence[Reference], opaque: OpaqueSymbols) -> Factors:
     """Return the factors (outermost first) by which all first indices are split, as far as each split is proved."""
     loops = {loop.var for reference in references for loop in reference.loops}
-    grows = {step for step in index_steps(references, tuple(LoopKind)) if not step.symbols & loops}
+    grows = {step for step in _index_steps(references, tuple(LoopKind)) if not step.symbols & loops}
     # The column of row i may have i in it too: i*n + (i + c)%2 + 2*h grows by n + 1.
     terms = {Polynomial({mono: factor}) for step in grows for mono, factor in step.terms().items()}
     steps = {step for step in grows | terms if step.symbols}
-    steps |= {primitive(step) for step in steps}  # 2*h*g + h + k is column k of row 2*g + 1
+    steps |= {_primitive(step) for step in steps}  # 2*h*g + h + k is column k of row 2*g + 1
     return _factors(
         steps | {-step for step in steps},
         lambda factor: bool(factor.symbols),
-        lambda factors: all(mirrored_coordinates(prover, one, factors, opaque) for one in references),
+        lambda factors: all(row_coordinates(prover, one, factors, opaque) for one in references),
     )
 
 
@@ -91,7 +84,7 @@ def _factors(
     return factors
 
 
-def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) -> Iterator[Polynomial]:
+def _index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) -> Iterator[Polynomial]:
     """Yield what linear indices grow by in each loop of some kinds."""
     for reference in references:
         index = reference.indices[0]
@@ -102,29 +95,21 @@ def index_steps(references: Iterable[Reference], kinds: Collection[LoopKind]) ->
                 yield step
 
 
-def primitive(value: Polynomial) -> Polynomial:
+def _primitive(value: Polynomial) -> Polynomial:
     """Return a polynomial without the integer that divides all its coefficients."""
     return value * Fraction(1, gcd(*map(int, value.coefficients.values()))) if value.whole else value
 
 
-def _column_proved(prover: Prover, reference: Reference, factors: Factors) -> bool:
-    """Say whether the outermost of the new columns lies in ``0 <= column < factor`` wherever the access happens."""
-    row, column, *_ = coordinates(reference, factors)
-    if not (row.whole and column.whole):
-        return False
-    low, high = stays_within(column, factors[0], reference.loops, prover, prover.proves)
-    if low and high:
-        return True
-    inside = prover.with_premises(reference.constraints())
-    return bool(inside.proves((at_most(0, column), less_than(column, factors[0]))))
-
-
-def mirrored_coordinates(
-    prover: Prover, reference: Reference, factors: Factors, opaque: OpaqueSymbols
+def row_coordinates(
+    prover: Prover,
+    reference: Reference,
+    factors: Factors,
+    opaque: OpaqueSymbols = NO_SYMBOLS,
+    off_by: Sequence[Polynomial] = _ROWS_OFF,
 ) -> tuple[Polynomial | None, ...] | None:
     """Return the coordinates of a linear index, ``None`` where a column is not proved to lie within its row.
 
-    They stand in front of the other indices.
+    They stand in front of the other indices.  The rows of a division are ``off_by`` one of some numbers.
     """
     rest, columns = reference.indices[0], list[Polynomial]()
     assert rest is not None
@@ -135,10 +120,13 @@ def mirrored_coordinates(
         row, column = rest.divide(factor)
         if not (row.whole and column.whole):
             return None
-        wrapped = (Polynomial.symbol(one.symbols[0]) for one in behind if one.divisor == factor)
-        for off in (off - turns for turns in (ZERO, *wrapped) for off in _ROWS_OFF):
+        turning = (one for one in behind if one.kind == "quotient" and one.operands[1] == factor)
+        wrapped = (Polynomial.symbol(one.symbols[0]) for one in turning)
+        for off in (off - turns for turns in (ZERO, *wrapped) for off in off_by):
             moved = column + factor * off
-            if inside.proves((at_most(0, moved), less_than(moved, factor))):
+            if all(prover.derives_within(moved, factor, reference.loops)) or inside.shows(
+                (at_most(0, moved), less_than(moved, factor))
+            ):
                 rest = row - off
                 columns.insert(0, moved)
                 break

@@ -4,7 +4,7 @@ under which a nest runs at all (DESIGN section 6, "Start", less the machine's pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
 from metafork.analysis.counted_loops import CountedLoop, counted_loop
@@ -127,15 +127,6 @@ def _is_granularity(view: CountedLoop, body: tuple[ir.Stmt, ...]) -> bool:
 
 def _names(expr: ir.Expr) -> set[str]:
     return {part.name for part in ir.walk_expression(expr) if isinstance(part, ir.Var)}
-
-
-def assigned_scalars(body: Iterable[ir.Stmt]) -> frozenset[str]:
-    """Return the names of scalars that some statement of the body assigns; declarations do not count."""
-    return frozenset(
-        stmt.target.name
-        for stmt in ir.walk_statements(tuple(body))
-        if isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var)
-    )
 
 
 def _divisions(program: ir.Program) -> Iterator[ir.Expr]:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
-from metafork.analysis.facts import assigned_scalars
+from metafork.algebra.symbols import DerivedSymbol, Value
+from metafork.analysis.counted_loops import added
 from metafork.analysis.reference_walk import ReferenceWalk
 from metafork.analysis.references import Reference, left_early
 from metafork.analysis.values.intervals import Interval, loop_intervals, never_grows, stored_interval
@@ -25,6 +25,7 @@ from metafork.analysis.values.opaque import OpaqueSymbols
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.rewriting import assigned_variables
 from metafork.ir.visitor import Body
 
 
@@ -72,11 +73,11 @@ class OpaqueWalk(ReferenceWalk):
             return kept
         return self._lost(name, type_, stored_interval(value, type_, self._interval))
 
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        if isinstance(known, Wrap):
-            self.scope.bind(name, self.opaque.wrapped(self.scope, known))
+    def _choose(self, name: str, choice: Value) -> None:
+        if choice.kind == "modular":
+            self.scope.bind(name, self.opaque.wrapped(self.scope, choice))
         else:
-            super()._choose(name, known)
+            super()._choose(name, choice)
 
     def _forget(self, body: Body, names: Iterable[str]) -> None:
         types = _types_of_assigned(body)
@@ -137,11 +138,13 @@ class OpaqueWalk(ReferenceWalk):
         for name in _declared_or_assigned(everything):
             inside.bind(name, None)
         surely = last if left_early(body) else everything
-        added: dict[str, tuple[Polynomial, Polynomial]] = {}
+        found: dict[str, tuple[Polynomial, Polynomial]] = {}
         for stmt in surely:
             match stmt:
-                case ir.Assign(target=ir.Var(name=name, type=type_) as target, op=op, value=value) if type_.integer:
-                    each = inside.polynomial(_increment(target, op, value) or target)
+                case ir.Assign(target=ir.Var(name=name, type=type_) as target, value=value) if type_.integer:
+                    amount, down = added(name, stmt) or (target, False)
+                    by = inside.polynomial(amount)
+                    each = -by if down and by is not None else by
                 case _:
                     continue
             before = self.scope.values.get(name)
@@ -149,8 +152,8 @@ class OpaqueWalk(ReferenceWalk):
                 continue
             once = sum(_assigns(other, name) for other in ir.walk_statements(everything)) == 1
             if once and ((type_.signed and type_.size >= 4) or _stays(inside, before, each, condition, target)):
-                added[name] = before, each
-        return added
+                found[name] = before, each
+        return found
 
 
 def _types_of_assigned(body: Body) -> Mapping[str, ScalarType]:
@@ -159,29 +162,12 @@ def _types_of_assigned(body: Body) -> Mapping[str, ScalarType]:
 
 
 def _declared_or_assigned(body: Body) -> Iterator[str]:
-    yield from assigned_scalars(body)
+    yield from assigned_variables(body)
     yield from (stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare))
 
 
 def _assigns(stmt: ir.Stmt, name: str) -> bool:
     return isinstance(stmt, ir.Assign) and isinstance(stmt.target, ir.Var) and stmt.target.name == name
-
-
-def _increment(target: ir.Var, op: str, value: ir.Expr) -> ir.Expr | None:
-    """Return e of ``x += e``, ``x -= -e``, ``x = x + e`` and ``x = e + x``."""
-    match op, value:
-        case "+", _:
-            return value
-        case "-", _:
-            return ir.binary("-", ir.IntConst(0), value) if value.type.signed else None
-        case "", ir.Binary(op="+", left=ir.Var(name=name), right=right) if name == target.name:
-            return right
-        case "", ir.Binary(op="+", left=left, right=ir.Var(name=name)) if name == target.name:
-            return left
-        case "", ir.Binary(op="-", left=ir.Var(name=name), right=right) if name == target.name and right.type.signed:
-            return ir.binary("-", ir.IntConst(0), right)
-        case _:
-            return None
 
 
 def _stays(scope: Scope, before: Polynomial, each: Polynomial, condition: ir.Expr | None, target: ir.Var) -> bool:

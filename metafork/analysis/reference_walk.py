@@ -10,22 +10,20 @@ the same name, so that every loop symbol starts at 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
-from msgspec.structs import replace
-
-from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
-from metafork.algebra.symbols import DerivedSymbol, Extremum, Wrap
-from metafork.analysis.facts import assigned_scalars
+from metafork.algebra.polynomial import Constraint, Polynomial, at_most
+from metafork.algebra.symbols import DerivedSymbol, Value
 from metafork.analysis.references import Guard, Reference, breaks, left_early
-from metafork.analysis.values.choices import choice_of, chosen, wrap_of
+from metafork.analysis.values.choices import chosen, value_of
 from metafork.analysis.values.conditions import meaning
-from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, distance
+from metafork.analysis.values.loop_ranges import CountedRange, LoopKind, LoopRange, counted_range, nearby
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.atomic_updates import kind
-from metafork.ir.rewriting import private_arrays
+from metafork.ir.rewriting import assigned_variables, private_arrays
 from metafork.ir.visitor import Body, Visitor
 
 
@@ -108,36 +106,48 @@ class ReferenceWalk(Visitor):
 
     def program(self, program: ir.Program) -> None:
         """Find the accesses of a program."""
-        self._reassigned = assigned_scalars(program.body)
+        self._reassigned = assigned_variables(program.body)
         self._own = private_arrays(program.body) | {table.array.name for table in program.tables}
         self._enter_all(program.grid, LoopKind.GRID, self.scope)
         self.body(program.body)
 
     def _enter_all(self, loops: Iterable[ir.MetaFor], kind: LoopKind, outer: Scope) -> None:
         for loop in loops:
-            self._enter(known_extent(outer, loop, kind), loop.var)
+            self._enter(known_extent(outer, loop, kind))
             self.scope.ranges.learn(extent_limits(outer, loop))
 
-    def _enter(self, loop: LoopRange, variable: str) -> None:
+    def _enter(self, loop: LoopRange) -> None:
         self._loops.append(loop)
-        self.scope.bind(variable, loop.value)
+        self.scope.bind(loop.var, loop.value)
         self.scope.ranges.enter(loop.var, loop.trips)
         self.scope.ranges.assume(loop.inside)
 
+    @contextmanager
+    def _inside(self, scope: Scope) -> Iterator[None]:
+        """Visit something in a scope; what is known around it is known again behind it."""
+        around = self.scope, self._bounded, self._unsaid
+        loops, guards = len(self._loops), len(self._guards)
+        self.scope = scope
+        yield
+        self.scope, self._bounded, self._unsaid = around
+        del self._loops[loops:], self._guards[guards:]
+
+    def _hold(self, condition: ir.Expr, truth: bool, *, lasts: bool = False) -> None:
+        self._guards.append(Guard(condition, truth, meaning(self.scope, condition, truth), lasts))
+        self.scope.ranges.assume(self._guards[-1].constraints)
+
     def body(self, body: Body) -> None:
         """Visit statements, of which each knows the jumps before it."""
-        bounded, unsaid, depth, guards = self._bounded, self._unsaid, len(self._loops), len(self._guards)
-        for stmt in body:
-            stays = self._stays(stmt)
-            self.statement(stmt)
-            if left_early((stmt,)):
-                self._bounded = False
-                self._unsaid += 0 if stays else 1
-            if any(one.lasts for one in stays):
-                self._unsaid -= breaks((stmt,))
-            self._guards += stays
-        del self._loops[depth:], self._guards[guards:]
-        self._bounded, self._unsaid = bounded, unsaid
+        with self._inside(self.scope):
+            for stmt in body:
+                stays = self._stays(stmt)
+                self.statement(stmt)
+                if left_early((stmt,)):
+                    self._bounded = False
+                    self._unsaid += 0 if stays else 1
+                if any(one.lasts for one in stays):
+                    self._unsaid -= breaks((stmt,))
+                self._guards += stays
 
     def _stays(self, stmt: ir.Stmt) -> list[Guard]:
         """Return the guard of what follows ``if (c) break;`` or ``if (c) continue;``: that ``c`` did not hold."""
@@ -166,7 +176,7 @@ class ReferenceWalk(Visitor):
             self.scope.bind(name, None)
             return
         self.expression(value)
-        choice = choice_of(self.scope, value, type_)
+        choice = value_of(self.scope, value, type_)
         self.scope.bind(name, self._declared(name, type_, value), choice)
 
     def _declared(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
@@ -207,7 +217,7 @@ class ReferenceWalk(Visitor):
             return
         full = ir.binary(node.op, node.target, node.value) if node.op else node.value
         name, type_ = node.target.name, node.target.type
-        choice = choice_of(self.scope, full, type_)
+        choice = value_of(self.scope, full, type_)
         self.scope.bind(name, self._kept(name, type_, full), choice)
 
     def _kept(self, name: str, type_: ScalarType, value: ir.Expr) -> Polynomial | None:
@@ -218,9 +228,9 @@ class ReferenceWalk(Visitor):
         self.scope.demands = self._demands
         return kept
 
-    def _choose(self, name: str, known: Extremum | Wrap) -> None:
-        """Take note that a scalar without a polynomial is one of several."""
-        self.scope.bind(name, None, known)
+    def _choose(self, name: str, choice: Value) -> None:
+        """Take note of what is known of a scalar without a polynomial."""
+        self.scope.bind(name, None, choice)
 
     def _forget(self, body: Body, names: Iterable[str]) -> None:
         """Take note that some scalars, which ``body`` assigns, have values that are not known from here on."""
@@ -232,14 +242,12 @@ class ReferenceWalk(Visitor):
     def phase(self, node: ir.Phase) -> None:
         """Visit a phase."""
         outer = self.scope
-        self.scope = outer.copy()
-        self._phase = self._phases
-        self._phases += 1
-        self._enter_all(node.threads, LoopKind.THREAD, outer)
-        self.body(node.body)
-        del self._loops[len(self._loops) - len(node.threads) :]
+        with self._inside(outer.copy()):
+            self._phase = self._phases
+            self._phases += 1
+            self._enter_all(node.threads, LoopKind.THREAD, outer)
+            self.body(node.body)
         self._phase = None
-        self.scope = outer
 
     def branch(self, node: ir.If) -> None:
         """Visit an ``if``."""
@@ -247,22 +255,19 @@ class ReferenceWalk(Visitor):
         before, condition = self.scope, node.condition
         ends: list[Scope] = []
         for truth, body in ((True, node.then), (False, node.otherwise)):
-            self.scope = before.copy()
-            self._guards.append(Guard(condition, truth, meaning(self.scope, condition, truth)))
-            self.scope.ranges.assume(self._guards[-1].constraints)
-            self.body(body)
-            self._guards.pop()
-            ends.append(self.scope)
-        self.scope = before
+            with self._inside(before.copy()):
+                self._hold(condition, truth)
+                self.body(body)
+                ends.append(self.scope)
         changing = node.then + node.otherwise
-        merged = {name: _merged(before, condition, name, *ends) for name in assigned_scalars(changing)}
-        for name, (value, _) in merged.items():
-            if value is not None:
-                before.bind(name, value)
-        self._forget(changing, [name for name, (value, _) in merged.items() if value is None])
-        for name, (value, known) in merged.items():
-            if value is None and known is not None:
-                self._choose(name, known)
+        merged = {name: _merged(before, condition, name, *ends) for name in assigned_variables(changing)}
+        for name, value in merged.items():
+            if value.known:
+                before.bind(name, value.operands[0])
+        self._forget(changing, [name for name, value in merged.items() if not value.known])
+        for name, value in merged.items():
+            if value and not value.known:
+                self._choose(name, value)
 
     def loop(self, node: ir.For) -> None:
         """Visit a ``for``."""
@@ -275,20 +280,16 @@ class ReferenceWalk(Visitor):
             return
         if node.init is not None and node.init.value is not None:
             self.expression(node.init.value)
-        self._forget(node.body, assigned_scalars(node.body))
-        outer, bounded, unsaid = self.scope, self._bounded, self._unsaid
-        self.scope = outer.copy()
-        self._enter(counted.range, counted.variable)
-        if node.condition is not None:
-            self._tested(node.condition)
-        if counted.left_early or breaks(node.body):
-            self._bounded = False  # iterations after the one that leaves do not happen
-        self._unsaid += counted.left_early + breaks(node.body)
-        self.body(node.body)
-        self._bounded, self._unsaid = bounded, unsaid
-        self._loops.pop()
-        self.scope = outer
-        outer.bind(counted.variable, None)
+        self._forget(node.body, assigned_variables(node.body))
+        with self._inside(self.scope.copy()):
+            self._enter(counted.range)
+            if node.condition is not None:
+                self._tested(node.condition)
+            if counted.left_early or breaks(node.body):
+                self._bounded = False  # iterations after the one that leaves do not happen
+            self._unsaid += counted.left_early + breaks(node.body)
+            self.body(node.body)
+        self.scope.bind(counted.range.var, None)
 
     def _counts(self, counted: CountedRange, node: ir.For) -> bool:
         """Say whether a counted loop is one; in one of a block no iteration ends before copies at its end."""
@@ -304,33 +305,27 @@ class ReferenceWalk(Visitor):
 
     def _rounds_of(self, condition: ir.Expr | None, body: Body, step: ir.Assign | None) -> None:
         """Visit a loop of any shape, in whose rounds ``body`` and then ``step`` run while ``condition`` holds."""
-        bounded, unsaid, depth = self._bounded, self._unsaid, len(self._loops)
-        outer, everything = self.scope, body if step is None else (*body, step)
+        everything = body if step is None else (*body, step)
         added = self._added_each_round(condition, body, step)
-        self._forget(everything, assigned_scalars(everything))
-        self.scope = outer.copy()
-        if added:
-            self._rounds += 1
-            kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
-            self._loops.append(LoopRange(f"round {self._rounds}", None, kind))
-            self.scope.ranges.enter(self._loops[-1].var, None)
-            for name, (before, each) in added.items():
-                self.scope.values[name] = before + each * Polynomial.symbol(self._loops[-1].var)
-        self._bounded, self._unsaid = False, unsaid + 1
-        guards = len(self._guards)
-        if condition is not None:
-            self.expression(condition)
-            self._guards.append(Guard(condition, True, meaning(self.scope, condition, True), lasts=True))
-            self.scope.ranges.assume(self._guards[-1].constraints)
-        self._unsaid = unsaid + breaks(body)
-        self.body(body)
-        del self._guards[guards:]
-        self._unsaid = unsaid + 1
-        if step is not None:
-            self.statement(step)
-        del self._loops[depth:]
-        self.scope = outer
-        self._bounded, self._unsaid = bounded, unsaid
+        self._forget(everything, assigned_variables(everything))
+        with self._inside(self.scope.copy()):
+            if added:
+                self._rounds += 1
+                kind = LoopKind.BLOCK if self._phase is None else LoopKind.SERIAL
+                self._loops.append(LoopRange(f"round {self._rounds}", None, kind))
+                self.scope.ranges.enter(self._loops[-1].var, None)
+                for name, (before, each) in added.items():
+                    self.scope.values[name] = before + each * Polynomial.symbol(self._loops[-1].var)
+            self._bounded = False
+            self._unsaid += 1
+            with self._inside(self.scope):
+                if condition is not None:
+                    self.expression(condition)
+                    self._hold(condition, True, lasts=True)
+                self._unsaid += breaks(body) - 1
+                self.body(body)
+            if step is not None:
+                self.statement(step)
 
     def _added_each_round(
         self, condition: ir.Expr | None, body: Body, step: ir.Assign | None
@@ -355,13 +350,9 @@ class ReferenceWalk(Visitor):
         self._guarded(node.condition, False, node.otherwise)
 
     def _guarded(self, condition: ir.Expr, truth: bool, expr: ir.Expr) -> None:
-        outer = self.scope
-        self._guards.append(Guard(condition, truth, meaning(outer, condition, truth)))
-        self.scope = outer.copy()
-        self.scope.ranges.assume(self._guards[-1].constraints)
-        self.expression(expr)
-        self.scope = outer
-        self._guards.pop()
+        with self._inside(self.scope.copy()):
+            self._hold(condition, truth)
+            self.expression(expr)
 
     def element(self, node: ir.Element, number: int) -> None:
         """Find an access."""
@@ -371,16 +362,11 @@ class ReferenceWalk(Visitor):
         distances: dict[int, LoopRange] = {}
         turns: dict[int, LoopRange] = {}
         for axis, index in enumerate(node.indices):
-            value = self.scope.polynomial(index)
-            symbol = f"{node.array} {number}.{axis}"
-            near = distance(self.scope, index, symbol) if value is None else None
+            value = value_of(self.scope, index)
+            near = None if value.known else nearby(self.scope, value, f"{node.array} {number}.{axis}")
             if near is not None:
-                distances[axis], value = near, near.value
-            wrap = wrap_of(self.scope, index) if value is None else None
-            if wrap is not None:
-                turns[axis] = _turns(wrap, symbol)
-                value = turns[axis].value
-            indices.append(value)
+                (turns if value.kind == "modular" else distances)[axis] = near
+            indices.append(value.operands[0] if value.known else None if near is None else near.value)
         stored = self._stored if self._stored is not None and node is self._stored.target else None
         self.found.append(
             Reference(
@@ -401,24 +387,7 @@ class ReferenceWalk(Visitor):
         )
 
 
-def _turns(wrap: Wrap, symbol: str) -> LoopRange:
-    """Return how many periods a wrapped value leaves out, as a loop that runs for some numbers."""
-    turn = LoopRange(symbol, None, LoopKind.SERIAL, dense=False, low=wrap.value, step=-wrap.period)
-    return replace(turn, inside=(at_most(0, turn.value), less_than(turn.value, wrap.period)))
-
-
-def _merged(
-    scope: Scope, condition: ir.Expr, name: str, then: Scope, otherwise: Scope
-) -> tuple[Polynomial | None, Extremum | Wrap | None]:
+def _merged(scope: Scope, condition: ir.Expr, name: str, then: Scope, otherwise: Scope) -> Value:
     """Return what a scalar is after two branches, at the end of which it has the values of two scopes."""
-    first, second = (_known(end, name) for end in (then, otherwise))
-    if first is None or second is None:
-        return None, None
-    if first == second:
-        return then.values.get(name), first
-    return None, chosen(scope, condition, first, second)
-
-
-def _known(scope: Scope, name: str) -> Extremum | None:
-    value, known = scope.values.get(name), scope.known.get(name)
-    return Extremum("minimum", (value,)) if value is not None else known if isinstance(known, Extremum) else None
+    first, second = then.bound(name), otherwise.bound(name)
+    return first if first == second else chosen(scope, condition, first, second)

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from msgspec import Struct
 
 from metafork.algebra.polynomial import Constraint, Polynomial
@@ -30,20 +28,6 @@ class Guard(Struct, frozen=True):
     def constraints(self) -> tuple[Constraint, ...]:
         """What follows from it in any case."""
         return self.meaning.constraints
-
-    @property
-    def symbols(self) -> frozenset[str]:
-        """The symbols of what is known of it."""
-        return frozenset(
-            name for choice in self.meaning.choices for case in choice for one in case for name in one.symbols
-        )
-
-    def holds(self, values: Mapping[str, int]) -> bool:
-        """Say whether what is known of the condition holds at a point, which gives every symbol a value."""
-        return all(
-            any(all(constraint.holds(values) for constraint in case) for case in choice)
-            for choice in self.meaning.choices
-        )
 
 
 class Reference(Struct, frozen=True):

@@ -73,7 +73,7 @@ def _on_path(
     accesses = tuple(access for access in accesses if access.array in written)
     decided = together(Scope.of(facts), path.conditions)
     prover = analyses.prover((*facts.constraints, *decided.constraints), facts.derived)
-    overlaps = Overlaps(path.program, accesses, prover, decided.alternatives)
+    overlaps = Overlaps(accesses, prover, decided.alternatives)
     seen = set()
     for first, second in conflicting(accesses):
         key = tuple((access.array, access.indices, *_circumstances(access)) for access in (first, second))

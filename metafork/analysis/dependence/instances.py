@@ -7,9 +7,9 @@ Symbols of the second access that may have another value than at the first are p
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import permutations, product
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial
 from metafork.analysis.dependence.equations import IndexPair
@@ -63,39 +63,43 @@ class AtInstances:
         self.bits = frozenset(name for one in behind if one.bit for name in one.symbols if name in same)
         self.quotients = tuple(
             TwoQuotients(
-                one.symbols[0], other.symbols[0] + PRIME, self.primed(other.dividend) - one.dividend, one.divisor
+                one.symbols[0],
+                other.symbols[0] + PRIME,
+                self.primed(other.operands[0]) - one.operands[0],
+                one.operands[1],
             )
             for one in self._own
             for other in theirs
-            if one.dividend is not None and one.divisor is not None and one.divisor == other.divisor
-            if other.dividend is not None and len(one.symbols) == len(other.symbols) == 1
-            if other.symbols[0] in self._primes and one.divisor.symbols.isdisjoint(self._primes)
+            if one.kind == other.kind == "quotient" and len(one.symbols) == len(other.symbols) == 1
+            if one.operands[1] == other.operands[1] and one.operands[1].symbols.isdisjoint(self._primes)
+            if other.symbols[0] in self._primes
         )
         own = {loop.var for loop in first.loops} | {name for one in behind for name in one.symbols}
         self.of_one_point = frozenset({*own, *primed, *(name + PRIME for name in primed)} - same)
         self.loops: tuple[LoopRange, ...] = (
             *first.loops,
-            *(self._primed_loop(loop) for loop in second.loops if loop.var in primed),
+            *(loop.renamed(self._primes) for loop in second.loops if loop.var in primed),
         )
         premises = [c for loop in self.loops for c in loop.constraints()]
         guards = [guard.meaning for guard in first.guards]
-        guards += [guard.meaning.of_each(self._constraint) for guard in second.guards]
+        guards += [guard.meaning.of_each(lambda one: one.substitute(self._primes)) for guard in second.guards]
+        points = [*((one, dict[str, Polynomial]()) for one in self._own), *((one, self._primes) for one in theirs)]
         premises += [c for guard in guards for c in guard.constraints]
-        premises += [c for one in self._own for c in one.constraints]
-        premises += [self._constraint(c) for one in theirs for c in one.constraints]
+        premises += [c.substitute(primes) for one, primes in points for c in one.constraints]
         self.premises: tuple[Constraint, ...] = tuple(dict.fromkeys(premises))
         self.choices: tuple[Choice, ...] = tuple(
             dict.fromkeys(choice for guard in guards for choice in guard.alternatives)
         )
-        unlike = [one.never for one in self._own if one.never is not None]
-        unlike += [self.primed(one.never) for one in theirs if one.never is not None]
+        unlike = [(one.value - one.operands[0]).substitute(primes) for one, primes in points if one.kind == "not"]
         self.never = frozenset([*unlike, *(-one for one in unlike)])
-        self._involutions = [one.exclusive for one in self._own if one.exclusive is not None]
-        self._other_involutions = [
-            (self.primed(one.exclusive[0]), self.primed(one.exclusive[1]), self.primed(one.exclusive[2]))
-            for one in theirs
-            if one.exclusive is not None
-        ]
+        self._involutions, self._other_involutions = (
+            [
+                [side.substitute(primes) for side in (one.value, *one.operands)]
+                for one in some
+                if one.kind == "exclusive"
+            ]
+            for some, primes in ((self._own, {}), (theirs, self._primes))
+        )
 
     def primed(self, value: Polynomial) -> Polynomial:
         """Return a polynomial of the second access in the symbols of the second point."""
@@ -121,29 +125,11 @@ class AtInstances:
         """
         result = list(pairs)
         known = {left - right for left, right in pairs} | {right - left for left, right in pairs}
-        for value, *sides in self._involutions:
-            for other, *others in self._other_involutions:
-                for mine, mask in (sides, sides[::-1]):
-                    for theirs, other_mask in (others, others[::-1]):
-                        if mask != other_mask:
-                            continue
-                        for left, right, then in (
-                            (value, other, (mine, theirs)),
-                            (mine, theirs, (value, other)),
-                            (value, theirs, (mine, other)),
-                            (mine, other, (value, theirs)),
-                        ):
-                            if left - right in known and then not in result:
-                                result.append(then)
+        for mine, theirs in product(self._involutions, self._other_involutions):
+            for (mask, left, one), (other_mask, right, other) in product(permutations(mine), permutations(theirs)):
+                if mask == other_mask and left - right in known and (one, other) not in result:
+                    result.append((one, other))
         return result
-
-    def _constraint(self, constraint: Constraint) -> Constraint:
-        return constraint.substitute(self._primes)
-
-    def _primed_loop(self, loop: LoopRange) -> LoopRange:
-        trips = None if loop.trips is None else self.primed(loop.trips)
-        inside = tuple(self._constraint(constraint) for constraint in loop.inside)
-        return replace(loop, var=self.other(loop.var), trips=trips, inside=inside)
 
 
 def _symbols(access: Reference) -> Iterable[str]:

@@ -5,12 +5,11 @@ are *disjoint*, with the reason, or that this is not known, which never counts a
 
 1. an index of the two differs always, or by case: for each loop that may have two values, the one before and the one
    after.  Remainders and certificates of positivity settle a case, products of symbols included;
-2. equal indices force equal iterations, because the loops are digits of the indices (mixed radix), or an index of one
-   stays below that of the other over all iterations;
+2. equal indices force equal iterations, because the loops are digits of the indices (mixed radix);
 3. isl, with the choices of conditions such as ``i != k``, for what is affine and for products taken as variables;
 4. Z3, case by case of those choices.
 
-An index that is linear is also split by the extents of rows, within a block and across blocks.
+Indices that are linear are split by the extents of rows.
 """
 
 from __future__ import annotations
@@ -20,28 +19,17 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal, less_than
+from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, equal
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import Prover, Verdict
 from metafork.algebra.radix import is_mixed_radix
-from metafork.algebra.ranges import bounds
-from metafork.analysis.delinearization import (
-    coordinates,
-    index_steps,
-    mirrored_coordinates,
-    mirrored_factors,
-    primitive,
-    split_factors,
-)
+from metafork.analysis.delinearization import row_coordinates, row_factors
 from metafork.analysis.dependence.equations import IndexPair, contradict, with_equal_symbols
 from metafork.analysis.dependence.instances import AtInstances, Instances
 from metafork.analysis.references import Reference
 from metafork.analysis.values.conditions import Choice
-from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.opaque import OpaqueSymbols
-from metafork.ir.program import Array, Program
 
 MOST_CASES = 40
 """Cases of conditions that the solver looks at for one pair of accesses."""
@@ -85,7 +73,6 @@ class Overlaps:
 
     def __init__(
         self,
-        program: Program,
         accesses: Sequence[Reference],
         prover: Prover,
         choices: Sequence[Choice] = (),
@@ -94,7 +81,6 @@ class Overlaps:
         most_questions: int | None = None,
         deadline: float | None = None,
     ) -> None:
-        self._program = program
         self._accesses = accesses
         self._prover = prover
         self._choices = tuple(choices)
@@ -104,8 +90,8 @@ class Overlaps:
         self._deadline = deadline
         self._questions = 0
         self._cases = 0
-        self._splits: dict[str, tuple[tuple[Polynomial, ...], ...]] = {}
-        self._mirrored: dict[str, tuple[Polynomial, ...]] = {}
+        self._factors: dict[str, tuple[Polynomial, ...]] = {}
+        self._rows: dict[Reference, tuple[Polynomial | None, ...] | None] = {}
 
     def overlap(self, first: Reference, second: Reference, instances: Instances, *, thorough: bool = True) -> Overlap:
         """Say whether the accesses are disjoint wherever one of ``instances.apart`` differs.
@@ -113,37 +99,25 @@ class Overlaps:
         Without ``thorough`` neither isl nor, about both accesses together, Z3 is asked.
         """
         both = AtInstances(first, second, instances, self._opaque)
-        ways = self._known_indices(both)
-        if not any(ways):
-            return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
         if not instances.apart or any(both.other(name) == name for name in instances.apart):
             return Overlap(Verdict.UNKNOWN, "the iterations are not told apart")
-        found, equations, cases = self._proved(both, ways)
-        if not found and (backwards := self._backwards(both)):
-            found, others, cases = self._proved(both, [backwards])  # it says all that the whole index does
-            equations = list(dict.fromkeys((*equations, *others)))
-        if found or not thorough or not self._may_ask():
-            return found
-        return self._asked(both, equations, cases)
-
-    def _proved(
-        self, both: AtInstances, ways: Sequence[list[IndexPair]]
-    ) -> tuple[Overlap, Sequence[IndexPair], Sequence[_Case]]:
-        """Return what certificates say, and otherwise which equations and cases there are."""
-        ways = [with_equal_symbols(both.with_involutions(pairs)) for pairs in ways]
-        equations = list(dict.fromkeys(pair for pairs in ways for pair in pairs))
+        whole = _paired(both, first.indices, second.indices)
+        if set(instances.apart) <= self._forced(both, whole):
+            return Overlap(Verdict.YES, "the loops are the digits of the indices")
+        equations = with_equal_symbols(both.with_involutions(self._known_indices(both)))
+        if not equations:
+            return Overlap(Verdict.UNKNOWN, "no index is known of both accesses")
         if any(left - right in both.never for left, right in equations):
-            return Overlap(Verdict.YES, "an index differs always"), equations, ()
+            return Overlap(Verdict.YES, "an index differs always")
         orders = [case for order in self._in_two_orders(both) for case in _either_way(both, equations, order)]
         cases = [case for order in orders for case in _quotients_in_order(both, equations, order)]
         if all(self._settled(both, equations, case) for case in cases):
-            return Overlap(Verdict.YES, "an index differs always"), equations, ()
-        for pairs in ways:
-            if any(self._apart(left, right, both) for left, right in pairs):
-                return Overlap(Verdict.YES, "an index differs always"), equations, ()
-            if set(both.instances.apart) <= self._forced(both, pairs):
-                return Overlap(Verdict.YES, "the loops are the digits of the indices"), equations, ()
-        return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ"), equations, cases
+            return Overlap(Verdict.YES, "an index differs always")
+        if set(instances.apart) <= self._forced(both, equations):
+            return Overlap(Verdict.YES, "the loops are the digits of the indices")
+        if not thorough or not self._may_ask():
+            return Overlap(Verdict.UNKNOWN, "it is not proved that the indices differ")
+        return self._asked(both, equations, cases)
 
     def _may_ask(self) -> bool:
         self._questions += 1
@@ -155,55 +129,24 @@ class Overlaps:
 
     # --- indices ----------------------------------------------------------------------------------------------
 
-    def _known_indices(self, both: AtInstances) -> list[list[IndexPair]]:
-        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ.
-
-        There is one list for each way to split linear indices.
-        """
-        first, second = both.first, both.second
-        return [
-            _paired(both, _coordinates(first, factors), _coordinates(second, factors))
-            for factors in self._splits_of(first.array)
-        ]
-
-    def _backwards(self, both: AtInstances) -> list[IndexPair]:
-        """Return the pairs of indices, the first one split where it may run backwards; none where that is not known."""
+    def _known_indices(self, both: AtInstances) -> list[IndexPair]:
+        """Return the pairs of indices that are known on both sides; to differ in one of them is to differ."""
         name = both.first.array
-        if name not in self._mirrored:
+        if name not in self._factors:
             own = [access for access in self._accesses if access.array == name]
             known = own and all(access.indices and access.indices[0] is not None for access in own)
-            self._mirrored[name] = mirrored_factors(self._prover, own, self._opaque) if known else ()
-        factors = self._mirrored[name]
-        if not factors or factors in self._splits_of(name):
-            return []
-        mine, theirs = (
-            mirrored_coordinates(self._prover, one, factors, self._opaque) for one in (both.first, both.second)
-        )
-        return [] if mine is None or theirs is None else _paired(both, mine, theirs)
+            self._factors[name] = row_factors(self._prover, own, self._opaque) if known else ()
+        mine, theirs = self._coordinates(both.first), self._coordinates(both.second)
+        if mine is None or theirs is None:
+            mine, theirs = both.first.indices, both.second.indices
+        return _paired(both, mine, theirs)
 
-    def _splits_of(self, name: str) -> tuple[tuple[Polynomial, ...], ...]:
-        if name not in self._splits:
-            array = next((array for array in self._program.arrays if array.name == name), None)
-            own = [access for access in self._accesses if access.array == name]
-            self._splits[name] = ((),) if array is None else self._ways_to_split(array, own)
-        return self._splits[name]
-
-    def _ways_to_split(self, array: Array, own: Sequence[Reference]) -> tuple[tuple[Polynomial, ...], ...]:
-        """Return the ways to split a linear index into coordinates: by rows within a block, and by those of blocks.
-
-        The elements of a linear index may be rows or structures; then it is the first index.
-        """
-        if not own or any(not access.indices or access.indices[0] is None for access in own):
-            return ((),)
-        flat = replace(array, extents=array.extents[:1])
-        own = [replace(access, indices=access.indices[:1]) for access in own]
-        steps = set(index_steps(own, tuple(LoopKind)))
-        steps |= {primitive(step) for step in steps}  # 2*h*g + h + k has the coordinates 2*g + 1 and k
-        ways = (
-            split_factors(self._program, self._prover, flat, own),
-            split_factors(self._program, self._prover, flat, own, steps),
-        )
-        return tuple(dict.fromkeys(ways))
+    def _coordinates(self, access: Reference) -> tuple[Polynomial | None, ...] | None:
+        """Return the indices of an access, the first one split by rows; ``None`` where that is not proved."""
+        factors = self._factors[access.array]
+        if access not in self._rows:
+            self._rows[access] = row_coordinates(self._prover, access, factors, self._opaque) if factors else None
+        return self._rows[access]
 
     # --- cheap proofs -----------------------------------------------------------------------------------------
 
@@ -248,14 +191,6 @@ class Overlaps:
             return True
         zero = [*differences, *(c.difference for c in (*known, *self._prover.premises) if c.relation == "==")]
         return contradict(zero, lambda name: known_here.positive(Polynomial.symbol(name), search=True))
-
-    def _apart(self, left: Polynomial, right: Polynomial, both: AtInstances) -> bool:
-        """Say whether one of two indices stays below the other in all iterations."""
-        for difference in (left - right, right - left):
-            found = bounds(difference, both.loops, self._prover, largest=True)
-            if any(self._prover.proves(less_than(most, 0)) for most in found):
-                return True
-        return False
 
     def _forced(self, both: AtInstances, pairs: Sequence[IndexPair]) -> set[str]:
         """Return the loop symbols that equal indices force to have one value at both points."""
@@ -326,13 +261,6 @@ class Overlaps:
         if self._cases > MOST_CASES or self._late():
             return False
         return known.with_premises(case).consistent() is False
-
-
-def _coordinates(access: Reference, factors: Sequence[Polynomial]) -> tuple[Polynomial | None, ...]:
-    """Return the indices of an access, the first one split."""
-    if not factors:
-        return access.indices
-    return (*coordinates(replace(access, indices=access.indices[:1]), factors), *access.indices[1:])
 
 
 def _paired(

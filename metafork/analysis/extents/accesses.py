@@ -172,23 +172,18 @@ def _cases(access: Reference, opaque: OpaqueSymbols) -> Iterator[Access]:
         held = [*lasting, *(one for case, (_, lasts) in zip(chosen, choices, strict=True) if lasts for one in case)]
         names = {name for one in conditions for name in one.symbols} | (index.symbols if index is not None else set())
         behind = opaque.behind(names)
-        divided = [one for one in behind if one.dividend is not None and one.divisor is not None]
-        plainly = all(len(one.symbols) == 1 for one in behind) and len(divided) == len(behind)
+        divided = [one for one in behind if one.kind == "quotient" and len(one.symbols) == 1]
         inner = [(one, [loop.var for loop in access.loops if loop.var in one.symbols]) for one in held]
         yield Access(
             access.array,
             index,
             access.loops,
-            tuple(
-                DerivedSymbol(one.symbols[0], "floor", (one.dividend, one.divisor))
-                for one in divided
-                if len(one.symbols) == 1 and one.dividend is not None and one.divisor is not None
-            ),
+            tuple(DerivedSymbol(one.symbols[0], "floor", one.operands) for one in divided),
             tuple(dict.fromkeys(conditions)),
             tuple((one, loops[-1]) for one, loops in inner if loops),
             tuple(constraint for one in behind for constraint in one.constraints),
             exact
-            and plainly
+            and len(divided) == len(behind)
             and all(loop.dense for loop in access.loops)
             and not any(opaque.behind(one.symbols) for one in held),
         )

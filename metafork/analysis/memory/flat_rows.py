@@ -20,12 +20,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.algebra.symbols import Extremum, Wrap
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.reference_walk import ReferenceWalk
-from metafork.analysis.values.choices import extremum_of, wrap_of
+from metafork.analysis.values.choices import value_of
 from metafork.analysis.values.conditions import where
-from metafork.analysis.values.loop_ranges import distance
+from metafork.analysis.values.loop_ranges import nearby
 from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.polynomial_code import code_of
@@ -214,7 +213,7 @@ class _Rows(Struct, frozen=True):
                 row, column = self._place(operand, scope, width, most)
                 return (row, column) if row is not None else (None, index)
             case ir.Var(name=name) if name in self.definitions:
-                if isinstance(scope.known.get(name), Extremum | Wrap) and _inside(scope, index, width):
+                if scope.choices.get(name) and _inside(scope, index, width):
                     return None, index
                 row, column = self._place(self.definitions[name], scope, width, most)
                 return (row, column) if row is not None else (None, index)
@@ -251,28 +250,19 @@ def _chosen(condition: ir.Expr, first: ir.Expr | None, second: ir.Expr | None) -
 
 
 def _understood(scope: Scope, index: ir.Expr) -> bool:
-    return (
-        scope.polynomial(index) is not None
-        or wrap_of(scope, index) is not None
-        or distance(scope, index, "index") is not None
-    )
+    value = value_of(scope, index)
+    return value.known or nearby(scope, value, "index") is not None
 
 
 def _inside(scope: Scope, index: ir.Expr, extent: Polynomial) -> bool:
     """Say whether it is proved that ``0 <= index < extent`` where an access stands."""
-    value = scope.polynomial(index)
-    if value is not None:
-        return scope.bounded(value) and scope.bounded(extent - value, 1)
-    wrap = wrap_of(scope, index)
-    if wrap is not None:
-        return scope.bounded(extent - wrap.period)
-    extremum = extremum_of(scope, index)
-    if extremum is not None:
-        low = [scope.bounded(one) for one in extremum.operands]
-        high = [scope.bounded(extent - one, 1) for one in extremum.operands]
-        largest = extremum.kind == "maximum"
-        if (any(low) if largest else all(low)) and (all(high) if largest else any(high)):
-            return True
+    value = value_of(scope, index)
+    if value.kind == "modular":
+        return scope.bounded(extent - value.operands[1])
+    low = [scope.bounded(one) for one in value.operands]
+    high = [scope.bounded(extent - one, 1) for one in value.operands]
+    if value and (any(low) and all(high) if value.kind == "maximum" else all(low) and any(high)):
+        return True
     match index:
         case ir.Conditional(condition=condition, then=then, otherwise=otherwise):
             sides = ((then, True), (otherwise, False))

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Polynomial
 from metafork.algebra.positivity import Positivity, rooms
 from metafork.algebra.prover import sample_points
+from metafork.algebra.ranges import bounds
 from metafork.analysis.facts import program_facts
 from metafork.analysis.races.proof import Unproved
 from metafork.analysis.races.races import Race, proved_free, symbols_behind
@@ -43,8 +44,6 @@ MOST_TRIED = 12
 """Assertions that are tried for one array."""
 MOST_ASKED = 2
 """Assertions with which the solvers are asked."""
-MOST_STEPS = 6
-"""Bounds that are put in, one after the other."""
 _Pair = tuple[Reference, Reference]
 MOST_NUMBER = 64
 """The greatest number that a size is asserted to be a multiple of."""
@@ -62,6 +61,7 @@ class Assertions:
     ) -> None:
         self._program = program
         self._facts = program_facts(program)
+        self._known = Positivity(self._facts.constraints, self._facts.derived)
         self._own = [one for one in program.parameters if one.name in sayable and not one.of_serial_loop]
         self._promises = promises
         self._deadline = deadline
@@ -123,7 +123,7 @@ class Assertions:
 
         A row holds what each access touches, or for ``widest`` ones what any two do.
         """
-        known = Positivity(self._facts.constraints, self._facts.derived)
+        known = self._known
         variables = {one.name: _variable(one) for one in self._own}
         indices = [(index, one) for one in accesses for index in one.indices if index is not None]
         left, found, names = list(sizes), list[Expr](), {one.name for one in sizes}
@@ -153,44 +153,17 @@ class Assertions:
 
     def _greatest(self, value: Polynomial, access: Reference, variables: Container[str]) -> Polynomial | None:
         """Return what a part of an index is at most, in parameters; ``None`` where that is not seen."""
-        known = rooms((*access.constraints(), *self._facts.constraints))
-        known = [room for room in known if any(name not in variables for name in room.symbols)]
-        known.sort(key=lambda room: -len(room.symbols))
-        for _ in range(MOST_STEPS):
-            value = Polynomial(
-                {
-                    mono: factor
-                    for mono, factor in value.terms().items()
-                    if factor > 0 or all(name in variables for name, _ in mono)
-                }
-            )
-            free = sorted(name for name in value.symbols if name not in variables)
-            if not free:
-                return value
-            steps = [value + room * times for room in known for times in _times(value, room, free)]
-            step = next((one for one in steps if _size(one, variables) < _size(value, variables)), None)
-            step = step or next((one for one in steps if free[0] not in one.symbols), None)
-            if step is None:
-                return None
-            value = step
-        return None
-
-
-def _times(value: Polynomial, room: Polynomial, free: Sequence[str]) -> Iterator[Polynomial]:
-    """Yield by what a room is multiplied so that symbols of a value go."""
-    terms, own = value.terms(), room.terms()
-    for mono, factor in terms.items():
-        if own.get(mono, 0) < 0 and any(name in free for name, _ in mono):
-            yield Polynomial.constant(factor / -own[mono])
-    for name in free:
-        times = value.coefficient(name)
-        if times is not None and room.coefficient(name) == -1 and all(one > 0 for one in times.terms().values()):
-            yield times
-
-
-def _size(value: Polynomial, variables: Container[str]) -> int:
-    """Return how many terms have symbols that are no parameters."""
-    return sum(any(name not in variables for name, _ in mono) for mono in value.terms())
+        conditions = [c for guard in access.guards for c in guard.constraints]
+        conditions += [c for loop in access.loops for c in loop.inside]
+        terms = value.terms().items()
+        less = [
+            value + room * (factor / -own)
+            for room in rooms(conditions)
+            for mono, factor in terms
+            if (own := room.coefficients.get(mono, 0)) < 0 < factor and any(name not in variables for name, _ in mono)
+        ]
+        found = (most for one in (*less, value) for most in bounds(one, access.loops, self._known, largest=True))
+        return next((most for most in found if all(name in variables for name in most.symbols)), None)
 
 
 def _degree(value: Polynomial, names: Container[str]) -> int:

@@ -11,20 +11,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from metafork.algebra.prover import sample_points
 from metafork.analysis.cfg.source_cfg import launch_paths
 from metafork.analysis.facts import program_facts
 from metafork.analysis.races.playing import (
     MOST_ITERATIONS,
     Effort,
-    certain,
+    Launch,
     element_at,
     iterations,
-    lengths,
-    values_at,
+    small_points,
     within,
 )
-from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Facts
 from metafork.ir.arithmetic.types import ScalarType
@@ -54,15 +51,11 @@ def overruns(program: Program) -> tuple[Overrun, ...]:
     effort, inside = Effort(ALTOGETHER), set[Span]()
     outside: dict[Span, list[Overrun]] = {}
     for path in launch_paths(program):
-        accesses, quotients = references_and_quotients(path.program, facts)
-        declared = {array.name for array in path.program.arrays}
-        accesses = tuple(one for one in accesses if one.array in declared and certain(one))
-        for point in _points(program, facts):
-            values = values_at(path, facts, quotients, point)
-            extents = {} if values is None else lengths(path.program, facts, values)
-            for those in _together(accesses) if values is not None else ():
+        launch = Launch.of(path, facts, {array.name for array in path.program.arrays})
+        for point, values, extents in launch.at(_points(program, facts)):
+            for those in _together(launch.accesses):
                 open_ = [one for one in those if one.element.span not in inside]
-                for access, found in _outside(open_, values or {}, point, extents, effort) if open_ else ():
+                for access, found in _outside(open_, values, point, extents, effort) if open_ else ():
                     if isinstance(found, Overrun):
                         outside.setdefault(access.element.span, []).append(found)
                     elif found:
@@ -82,8 +75,7 @@ def _is_degenerate(one: Overrun) -> bool:
 
 def _points(program: Program, facts: Facts) -> Iterator[dict[str, int]]:
     """Yield parameter values, small ones first, then some of them with larger extents."""
-    small = sample_points((*facts.constraints, *facts.running), facts.derived)
-    small.sort(key=lambda one: sum(one.values()))
+    small = small_points(facts)
     yield from small
     grown = {name for array in program.arrays for extent in array.extents for name in variables(extent)}
     for length in LARGER:

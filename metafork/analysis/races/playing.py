@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from math import prod
 from typing import Protocol
 
+from msgspec import Struct
+
+from metafork.algebra.prover import sample_points
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.cfg.source_cfg import UniformPath
+from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopRange
 from metafork.analysis.values.scope import Facts
@@ -19,16 +23,38 @@ MOST_ITERATIONS = 20_000
 """Values of the loops around one access that are played through, those included that its guards leave out."""
 
 
-def values_at(
-    path: UniformPath, facts: Facts, quotients: Sequence[DerivedSymbol], point: Mapping[str, int]
-) -> dict[str, int] | None:
-    """Return what all symbols of a path's accesses are at a point; ``None`` where it is not taken there."""
-    values = _with_definitions(path.program, facts, point)
-    if values is None or not _on_path(path, facts, values):
-        return None
-    for quotient in quotients:
-        values[quotient.name] = quotient.evaluate(values)
-    return values
+def small_points(facts: Facts) -> list[dict[str, int]]:
+    """Return parameter values of launches whose loops run, small ones first."""
+    samples = sample_points((*facts.constraints, *facts.running), facts.derived)
+    return sorted(samples, key=lambda point: sum(point.values()))
+
+
+Point = Mapping[str, int]
+"""What parameters, or all symbols, are."""
+
+
+class Launch(Struct, frozen=True):
+    """A path of a program with those accesses to some arrays that surely happen, and the quotients in them."""
+
+    path: UniformPath
+    facts: Facts
+    accesses: tuple[Reference, ...]
+    quotients: tuple[DerivedSymbol, ...]
+
+    @staticmethod
+    def of(path: UniformPath, facts: Facts, arrays: Collection[str]) -> Launch:
+        """Return the accesses of a path to some arrays."""
+        accesses, quotients = references_and_quotients(path.program, facts)
+        return Launch(path, facts, tuple(one for one in accesses if one.array in arrays and certain(one)), quotients)
+
+    def at(self, points: Iterable[Point]) -> Iterator[tuple[Point, Point, Mapping[str, tuple[int, ...]]]]:
+        """Yield those points at which the path is taken, with what all symbols and the extents of arrays are there."""
+        for point in points:
+            values = _with_definitions(self.path.program, self.facts, point)
+            if values is not None and _on_path(self.path, self.facts, values):
+                for quotient in self.quotients:
+                    values[quotient.name] = quotient.evaluate(values)
+                yield point, values, _lengths(self.path.program, self.facts, values)
 
 
 def _with_definitions(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, int] | None:
@@ -89,7 +115,7 @@ def _on_path(path: UniformPath, facts: Facts, point: Mapping[str, int]) -> bool:
     return True
 
 
-def lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+def _lengths(program: Program, facts: Facts, point: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the extents of the arrays at a point, as far as they are known there."""
     values = dict(point)
     for name, value in facts.values.items():
@@ -142,7 +168,10 @@ def _iterations(
 
 def iterations(access: Reference, point: Mapping[str, int], effort: Effort) -> Iterator[dict[str, int]]:
     """Yield the iterations of an access at a point."""
-    open_: list[_Condition] = [*access.guards, *(one for loop in access.loops for one in loop.inside)]
+    open_: list[_Condition] = [
+        *(guard.meaning for guard in access.guards),
+        *(one for loop in access.loops for one in loop.inside),
+    ]
     asked: list[list[_Condition]] = []
     for depth in range(len(access.loops) + 1):  # each as soon as it is known
         unknown = {loop.var for loop in access.loops[depth:]}

@@ -76,7 +76,6 @@ class AccessPairs:
         self._apart: set[tuple[int, int, RaceKind]] = set()
         self._plain: dict[tuple[int, int, RaceKind], bool] = {}
         self._overlaps = Overlaps(
-            path.program,
             [one for one in self._accesses if self._said[one.number] == one.number],
             Prover(known, (*facts.derived, *quotients)),
             decided.alternatives,
@@ -175,12 +174,7 @@ def _what(access: Reference) -> tuple[object, ...]:
     own = {loop.var: Polynomial.symbol(f" {axis}") for axis, loop in (*access.distances, *access.turns)}
     if own:
         indices = tuple(None if index is None else index.substitute(own) for index in indices)
-        loops = tuple(
-            replace(
-                loop, var=str(own.get(loop.var, loop.var)), inside=tuple(one.substitute(own) for one in loop.inside)
-            )
-            for loop in loops
-        )
+        loops = tuple(loop.renamed(own) for loop in loops)
     return access.array, indices, loops, access.clamped, access.wrapped, access.bounded, access.phase
 
 

@@ -18,14 +18,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from metafork.algebra.prover import sample_points
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.cfg.source_cfg import UniformPath, launch_paths, uniform_paths
 from metafork.analysis.facts import program_facts
 from metafork.analysis.memory.flat_rows import with_rows
-from metafork.analysis.races.playing import Effort, certain, lengths, played, values_at, within
+from metafork.analysis.races.playing import Effort, Launch, played, small_points, within
 from metafork.analysis.races.proof import AccessPairs, RaceKind, Unproved
-from metafork.analysis.reference_walk import references_and_quotients
 from metafork.analysis.references import Reference
 from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.analysis.values.scope import Facts
@@ -57,9 +55,11 @@ class RaceReport(Struct, frozen=True):
 
 
 class _Compared(Struct):
-    """The accesses of each path; what was proved of a pair once is not asked again."""
+    """The accesses of each path of a program; what was proved of a pair once is not asked again."""
 
+    program: Program
     facts: Facts
+    promises: Collection[Promise] = ()
     deadline: float | None = None
     paths: dict[UniformPath, AccessPairs] = field(default_factory=dict)
 
@@ -68,21 +68,34 @@ class _Compared(Struct):
             self.paths[path] = AccessPairs(path, self.facts, self.deadline)
         return self.paths[path]
 
+    def unproved(
+        self, *, thorough: bool = True, refuted: Collection[tuple[RaceKind, str]] = (), only: str | None = None
+    ) -> Iterator[Unproved]:
+        """Yield the pairs of all paths that are not proved apart; threads of one block take one path together.
+
+        Two blocks may take two if a condition reads a grid variable.
+        """
+        launch, block = launch_paths(self.program), uniform_paths(self.program)
+        ways = (
+            [(launch, tuple(RaceKind))]
+            if launch == block
+            else [(launch, (RaceKind.GRID,)), (block, (RaceKind.THREADS,))]
+        )
+        for paths, kinds in ways:
+            for path in paths:
+                pairs = self.on(path)
+                yield from pairs.unproved(kinds, thorough=thorough, refuted=refuted, promises=self.promises, only=only)
+
 
 def _found_races(program: Program, facts: Facts, compared: _Compared) -> tuple[Race, ...]:
     found: dict[tuple[RaceKind, str], Race] = {}
+    own = {array.name for array in program.arrays}
     for path in launch_paths(program):
         doubtful = {pair.first.array for pair in compared.on(path).unproved(tuple(RaceKind), thorough=False)}
-        accesses, quotients = references_and_quotients(path.program, facts)
-        accesses = tuple(access for access in accesses if access.array in doubtful and certain(access))
-        if not accesses:
-            continue
-        samples = sample_points((*facts.constraints, *facts.running), facts.derived)  # of launches whose loops run
-        for point in sorted(samples, key=lambda p: sum(p.values())):
-            values = values_at(path, facts, quotients, point)
-            if values is not None:
-                for race in _Play(path.program, accesses, values, lengths(path.program, facts, values)).races():
-                    found.setdefault((race.kind, race.first.array), race)
+        launch = Launch.of(path, facts, doubtful)
+        for _, values, extents in launch.at(small_points(facts)) if launch.accesses else ():
+            for race in _races_at(launch.accesses, values, extents, own):
+                found.setdefault((race.kind, race.first.array), race)
     return tuple(found.values())
 
 
@@ -99,7 +112,7 @@ def race_report(
     knows how: elements that they lead to may never meet.
     """
     facts = program_facts(program)
-    compared = _Compared(facts, deadline)
+    compared = _Compared(program, facts, promises, deadline)
     races = tuple(
         race
         for race in _found_races(program, facts, compared)
@@ -107,9 +120,8 @@ def race_report(
     )
     refuted = {(race.kind, race.first.array) for race in races}
     unproved: dict[tuple[RaceKind, str, bool], Unproved] = {}
-    for path, kinds in _paths_to_prove(program):
-        for pair in compared.on(path).unproved(kinds, thorough=True, refuted=refuted, promises=promises):
-            unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
+    for pair in compared.unproved(refuted=refuted):
+        unproved.setdefault((pair.kind, pair.first.array, pair.compared), pair)
     doubtful = {array for _, array, _ in unproved}
     apart = _apart_in_rows(program, doubtful, promises, deadline) if doubtful else set()
     return RaceReport(races, tuple(pair for pair in unproved.values() if (pair.kind, pair.first.array) not in apart))
@@ -124,14 +136,9 @@ def _apart_in_rows(
         return set()
     shapes = {array.name: len(array.extents) for array in program.arrays}
     changed = {array.name for array in in_rows.arrays if len(array.extents) != shapes[array.name]} & {*arrays}
-    facts = program_facts(in_rows)
-    compared = _Compared(facts, deadline)
-    found = {(kind, array) for kind in RaceKind for array in changed}
-    for path, kinds in _paths_to_prove(in_rows):
-        for array in sorted(changed):
-            for pair in compared.on(path).unproved(kinds, thorough=True, promises=promises, only=array):
-                found.discard((pair.kind, array))
-    return found
+    compared = _Compared(in_rows, program_facts(in_rows), promises, deadline)
+    doubtful = {(pair.kind, array) for array in sorted(changed) for pair in compared.unproved(only=array)}
+    return {(kind, array) for kind in RaceKind for array in changed} - doubtful
 
 
 def proved_free(
@@ -147,25 +154,8 @@ def proved_free(
 
     Without ``thorough`` no solver is asked.
     """
-    compared = _Compared(facts, deadline)
-    return not any(
-        True
-        for path, kinds in _paths_to_prove(program)
-        for _ in compared.on(path).unproved(kinds, thorough=thorough, promises=promises, only=array)
-    )
-
-
-def _paths_to_prove(program: Program) -> Iterator[tuple[UniformPath, tuple[RaceKind, ...]]]:
-    """Yield the paths on which each kind of race is to be excluded.
-
-    Threads of one block take one path together; two blocks may take two where a condition reads a grid variable.
-    """
-    launch, block = launch_paths(program), uniform_paths(program)
-    if launch == block:
-        yield from ((path, tuple(RaceKind)) for path in launch)
-        return
-    yield from ((path, (RaceKind.GRID,)) for path in launch)
-    yield from ((path, (RaceKind.THREADS,)) for path in block)
+    compared = _Compared(program, facts, promises, deadline)
+    return not any(True for _ in compared.unproved(thorough=thorough, only=array))
 
 
 def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts) -> set[str]:
@@ -188,83 +178,57 @@ def symbols_behind(accesses: Iterable[Reference], program: Program, facts: Facts
 
 
 class _Touch(Struct):
-    """One access to an element: the iteration of the grid, of the block-level loops and of the threads."""
+    """One access to an element, in one iteration of its loops, ``at`` those of each kind."""
 
     access: Reference
-    grid: tuple[int, ...]
-    block: tuple[int, ...]
-    threads: tuple[int, ...]
     values: dict[str, int]
+    at: dict[LoopKind, tuple[int, ...]]
+
+    @property
+    def iteration(self) -> dict[str, int]:
+        """The variables of its loops."""
+        return {loop.var: int(loop.value.evaluate(self.values)) for loop in self.access.loops}
 
 
-class _Play:
-    """Plays through all iterations at one point, and notes who touches what."""
+def _races_at(
+    accesses: Sequence[Reference],
+    point: Mapping[str, int],
+    extents: Mapping[str, tuple[int, ...]],
+    shared: Collection[str],
+) -> list[Race]:
+    """Return the races at a point, one for each kind and array; none where an access is outside of its array.
 
-    def __init__(
-        self,
-        program: Program,
-        accesses: Sequence[Reference],
-        point: Mapping[str, int],
-        lengths: Mapping[str, tuple[int, ...]],
-    ) -> None:
-        self._accesses = accesses
-        self._point = point
-        self._lengths = lengths
-        self._own = {array.name for array in program.arrays}
-
-    def races(self) -> Iterator[Race]:
-        """Yield the races at this point, one for each kind and array; none where an access is outside of its array."""
-        found: list[Race] = []
-        for race in self._conflicts():
-            if race is None:
-                return
-            found.append(race)
-        yield from found
-
-    def _conflicts(self) -> Iterator[Race | None]:
-        """Yield races, and ``None`` for an access outside of its array."""
-        touches: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[_Touch]] = {}
-        told: set[tuple[RaceKind, str]] = set()
-        count = 0
-        for access in self._accesses:
-            for touch, element in self._touches(access):
-                count += 1
-                if count > MOST_ACCESSES:
-                    return
-                if not within(self._lengths.get(access.array), element):
-                    yield None
-                    return
-                # An array of the block is another one in every block.
-                home = () if access.array in self._own else touch.grid
-                others = touches.setdefault((access.array, element, home), [])
-                for other in others:
-                    kind = _conflict(other, touch)
-                    if kind is not None and (kind, access.array) not in told:
-                        told.add((kind, access.array))
-                        yield self._race(kind, other, touch, element)
-                if len(others) < 8:
-                    others.append(touch)
-
-    def _touches(self, access: Reference) -> Iterator[tuple[_Touch, tuple[int, ...]]]:
-        for values, element in played(access, self._point, Effort()):
-            by_kind = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
-            yield (
-                _Touch(access, by_kind[LoopKind.GRID], by_kind[LoopKind.BLOCK], by_kind[LoopKind.THREAD], dict(values)),
-                element,
-            )
-
-    def _race(self, kind: RaceKind, first: _Touch, second: _Touch, element: tuple[int, ...]) -> Race:
-        def iteration(touch: _Touch) -> dict[str, int]:
-            return {loop.var: int(loop.value.evaluate(touch.values)) for loop in touch.access.loops}
-
-        parameters = {name: value for name, value in self._point.items() if name in self._point}
-        return Race(kind, first.access, second.access, iteration(first), iteration(second), parameters, element)
+    Arrays that are not ``shared`` are a block's own, and others in every block.
+    """
+    found: dict[tuple[RaceKind, str], Race] = {}
+    touches: dict[tuple[str, tuple[int, ...], tuple[int, ...]], list[_Touch]] = {}
+    count = 0
+    for access in accesses:
+        for values, element in played(access, point, Effort()):
+            count += 1
+            if count > MOST_ACCESSES:
+                return list(found.values())
+            if not within(extents.get(access.array), element):
+                return []
+            at = {kind: tuple(values[loop.var] for loop in access.loops if loop.kind is kind) for kind in LoopKind}
+            touch = _Touch(access, dict(values), at)
+            home = () if access.array in shared else at[LoopKind.GRID]
+            others = touches.setdefault((access.array, element, home), [])
+            for other in others:
+                kind = _conflict(other, touch)
+                if kind is not None and (kind, access.array) not in found:
+                    iterations = other.iteration, touch.iteration
+                    race = Race(kind, other.access, access, *iterations, dict(point), element)
+                    found[kind, access.array] = race
+            if len(others) < 8:
+                others.append(touch)
+    return list(found.values())
 
 
 def _conflict(first: _Touch, second: _Touch) -> RaceKind | None:
     if not (first.access.writes or second.access.writes) or first.access.commutes(second.access):
         return None
-    if first.grid != second.grid:
+    if first.at[LoopKind.GRID] != second.at[LoopKind.GRID]:
         return RaceKind.GRID
-    same_stretch = first.access.phase == second.access.phase and first.block == second.block
-    return RaceKind.THREADS if same_stretch and first.threads != second.threads else None
+    same_stretch = first.access.phase == second.access.phase and first.at[LoopKind.BLOCK] == second.at[LoopKind.BLOCK]
+    return RaceKind.THREADS if same_stretch and first.at[LoopKind.THREAD] != second.at[LoopKind.THREAD] else None

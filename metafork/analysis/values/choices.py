@@ -11,183 +11,142 @@ condition of the one side taken into account: 0 is ``i + 1 - n`` where ``i == n 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
 
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ZERO, Constraint, Polynomial, at_most, less_than
-from metafork.algebra.symbols import AtMost, Extremum, Wrap
+from metafork.algebra.symbols import UNKNOWN, Value, ValueKind
 from metafork.analysis.values.conditions import meaning, where
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.program import Binary, Cast, Conditional, Expr, Var
 
-Kind = Literal["maximum", "minimum"]
-_OTHER: dict[Kind, Kind] = {"maximum": "minimum", "minimum": "maximum"}
+_OTHER: dict[ValueKind, ValueKind] = {"maximum": "minimum", "minimum": "maximum"}
 
 
-def choice_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Extremum | Wrap | None:
-    """Return the polynomials that an integer expression, converted to a type, chooses from, ``None`` if unknown."""
-    extremum = extremum_of(scope, expr, type_)
-    return wrap_of(scope, expr, type_) if extremum is None else extremum
+def extremum_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Value:
+    """Return polynomials of which an integer expression, converted to a type, is the least or largest."""
+    return value_of(scope, expr, type_, wraps=False)
 
 
-def extremum_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Extremum | None:
-    """Return polynomials of which an integer expression, converted to a type, is the least or largest.
-
-    A polynomial is both.  ``None`` where the expression is not known to be one, or the conversion may change it.
-    """
-    if not expr.type.integer or not (type_ is None or type_.integer):
-        return None
-    value = scope.polynomial(expr)
-    found = Extremum("minimum", (value,)) if value is not None else _extremum(scope, expr)
-    if found is None or type_ is None or type_.holds(expr.type):
-        return found
-    kept = all(scope.stored(operand, expr.type, type_) is not None for operand in found.operands)
-    return found if kept else None
+def value_of(scope: Scope, expr: Expr, type_: ScalarType | None = None, *, wraps: bool = True) -> Value:
+    """Return what an integer expression, converted to a type, is: perhaps with ``wraps`` a modular value."""
+    type_ = type_ or expr.type
+    if not (expr.type.integer and type_.integer):
+        return UNKNOWN
+    value = scope.converted(expr, type_)
+    if value is not None:
+        return Value.of(value)
+    found = _choice(scope, expr, wraps)
+    parts = () if type_.holds(expr.type) else found.operands[found.kind == "modular" :]
+    return found if all(scope.stored(one, expr.type, type_) is not None for one in parts) else UNKNOWN
 
 
-def _extremum(scope: Scope, expr: Expr) -> Extremum | None:
+def _choice(scope: Scope, expr: Expr, wraps: bool) -> Value:
     match expr:
         case Var(name=name):
-            known = scope.known.get(name)
-            return known if isinstance(known, Extremum) else None
+            found = scope.choices.get(name, UNKNOWN)
+            return found if found.kind in _OTHER or (wraps and found.kind == "modular") else UNKNOWN
         case Cast(type=type_, operand=operand):
-            return extremum_of(scope, operand, type_)
+            return value_of(scope, operand, type_, wraps=wraps)
         case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
-            first, second = extremum_of(scope, then, type_), extremum_of(scope, otherwise, type_)
-            return None if first is None or second is None else _chosen_extremum(scope, condition, first, second)
+            sides = extremum_of(scope, then, type_), extremum_of(scope, otherwise, type_)
+            return chosen(scope, condition, *sides, wraps=wraps)
         case Binary(op="+" | "-" as op, left=left, right=right, type=type_) if type_.signed:
             first, second = extremum_of(scope, left, type_), extremum_of(scope, right, type_)
-            if first is None or second is None:
-                return None
-            if len(second.operands) == 1:
+            if first and second.known:
                 shift = second.operands[0] if op == "+" else -second.operands[0]
-                return Extremum(first.kind, tuple(operand + shift for operand in first.operands))
-            if len(first.operands) == 1:
-                kind = second.kind if op == "+" else _OTHER[second.kind]
-                sign = 1 if op == "+" else -1
-                return Extremum(kind, tuple(first.operands[0] + operand * sign for operand in second.operands))
-            return None
-        case _:
-            return None
-
-
-def wrap_of(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Wrap | None:
-    """Return the wrap that an integer expression, converted to a type, is; ``None`` where it is not known to be one."""
-    if not expr.type.integer or not (type_ is None or type_.integer):
-        return None
-    found = _wrap(scope, expr)
-    if found is None or type_ is None or type_.holds(expr.type):
-        return found
-    return found if scope.stored(found.period, expr.type, type_) is not None else None
-
-
-def _wrap(scope: Scope, expr: Expr) -> Wrap | None:
-    match expr:
-        case Var(name=name):
-            known = scope.known.get(name)
-            return known if isinstance(known, Wrap) else None
-        case Cast(type=type_, operand=operand):
-            return wrap_of(scope, operand, type_)
-        case Binary(op="%", left=left, right=right, type=type_):
+                return Value(first.kind, tuple(operand + shift for operand in first.operands))
+            if first.known and second:
+                kind, sign = (second.kind, 1) if op == "+" else (_OTHER[second.kind], -1)
+                return Value(kind, tuple(first.operands[0] + operand * sign for operand in second.operands))
+            return UNKNOWN
+        case Binary(op="%", left=left, right=right, type=type_) if wraps:
             value, period = scope.converted(left, type_), scope.converted(right, type_)
             if value is None or period is None or not period.symbols <= scope.constants:
-                return None
+                return UNKNOWN
             # C's remainder of a value below 0 is not above 0; a divisor of 0 is undefined.
-            return Wrap(value, period) if scope.bounded(value) and scope.bounded(period) else None
-        case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
-            first, second = scope.converted(then, type_), scope.converted(otherwise, type_)
-            return None if first is None or second is None else _chosen_wrap(scope, condition, first, second)
+            return Value("modular", (value, period)) if scope.bounded(value) and scope.bounded(period) else UNKNOWN
         case _:
-            return None
+            return UNKNOWN
 
 
-def chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | Wrap | None:
-    """Return what ``condition ? then : otherwise`` is, ``None`` where that is not known."""
-    extremum = _chosen_extremum(scope, condition, then, otherwise)
-    if extremum is None and len(then.operands) == len(otherwise.operands) == 1:
-        return _chosen_wrap(scope, condition, then.operands[0], otherwise.operands[0])
-    return extremum
-
-
-def _chosen_extremum(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
+def chosen(scope: Scope, condition: Expr, then: Value, otherwise: Value, *, wraps: bool = True) -> Value:
+    """Return what ``condition ? then : otherwise`` is."""
+    if not (then and otherwise) or not {then.kind, otherwise.kind} <= _OTHER.keys():
+        return UNKNOWN
     found = _chosen(scope, condition, then, otherwise)
-    if found is not None:
+    if found:
         return found
     for truth, side in ((True, then), (False, otherwise)):
         said = meaning(scope, condition, truth).conjunction
         if said is not None and all(one.relation != "==" and scope.bounded(one.room) for one in said):
             return side
     less = _without_idle(scope, then), _without_idle(scope, otherwise)
-    return None if less == (then, otherwise) else _chosen(scope, condition, *less)
+    found = UNKNOWN if less == (then, otherwise) else _chosen(scope, condition, *less)
+    return found if found or not wraps else chosen_wrap(scope, condition, then, otherwise)
 
 
-def _chosen(scope: Scope, condition: Expr, then: Extremum, otherwise: Extremum) -> Extremum | None:
-    if len(then.operands) == len(otherwise.operands) == 1:
-        sides, cases = (then.operands[0], otherwise.operands[0]), _Case.both(scope, condition)
-        for here, case in enumerate(cases):
-            for zero in case.zeros:
-                value, other = sides[here] + zero, sides[1 - here]
-                if case.scope.bounded(other - value) and cases[1 - here].scope.bounded(value - other):
-                    return Extremum("minimum", (value, other))
-                if case.scope.bounded(value - other) and cases[1 - here].scope.bounded(other - value):
-                    return Extremum("maximum", (value, other))
-        return None
+def _chosen(scope: Scope, condition: Expr, then: Value, otherwise: Value) -> Value:
+    if then.known and otherwise.known:
+        sides, cases = (then.operands[0], otherwise.operands[0]), _cases(scope, condition)
+        for here, (inside, zeros) in enumerate(cases):
+            outside, other = cases[1 - here][0], sides[1 - here]
+            for value in (sides[here] + zero for zero in zeros):
+                if inside.bounded(other - value) and outside.bounded(value - other):
+                    return Value("minimum", (value, other))
+                if inside.bounded(value - other) and outside.bounded(other - value):
+                    return Value("maximum", (value, other))
+        return UNKNOWN
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">="):
-        return None
+        return UNKNOWN
     # min(a, b) < c ? min(a, b) : c
     left, right = extremum_of(scope, condition.left), extremum_of(scope, condition.right)
     if {left, right} != {then, otherwise}:
-        return None
+        return UNKNOWN
     least = (left == then) == (condition.op in ("<", "<="))
-    kind: Kind = "minimum" if least else "maximum"
+    kind: ValueKind = "minimum" if least else "maximum"
     first, second = then.as_kind(kind), otherwise.as_kind(kind)
-    return None if first is None or second is None else Extremum(kind, tuple(dict.fromkeys((*first, *second))))
+    return Value(kind, tuple(dict.fromkeys((*first, *second)))) if first and second else UNKNOWN
 
 
-def _without_idle(scope: Scope, value: Extremum) -> Extremum:
+def _without_idle(scope: Scope, value: Value) -> Value:
     """Return an extremum of two without an operand that it never is: ``i - 1`` for the least of that and ``n - 1``."""
     if len(value.operands) != 2:
         return value
     for kept, other in (value.operands, value.operands[::-1]):
         if scope.bounded(other - kept if value.kind == "minimum" else kept - other):
-            return Extremum(value.kind, (kept,))
+            return Value.of(kept)
     return value
 
 
-def _chosen_wrap(scope: Scope, condition: Expr, then: Polynomial, otherwise: Polynomial) -> Wrap | None:
-    sides, cases = (then, otherwise), _Case.both(scope, condition)
-    for here, case in enumerate(cases):
-        for zero in case.zeros:
+def chosen_wrap(scope: Scope, condition: Expr, then: Value, otherwise: Value) -> Value:
+    """Return the modular value that ``condition ? then : otherwise`` is."""
+    if not (then.known and otherwise.known):
+        return UNKNOWN
+    sides, cases = (then.operands[0], otherwise.operands[0]), _cases(scope, condition)
+    for here, (_, zeros) in enumerate(cases):
+        for zero in zeros:
             value, other = sides[here] + zero, sides[1 - here]
             # The greater side is the value that the period is taken from.
             for greater, period in ((value, value - other), (other, other - value)):
                 if period.symbols <= scope.constants and period and scope.bounded(period):
                     inside = zip(sides, cases, strict=True)
-                    if all(one.scope.bounded(side) and one.scope.bounded(period - side, 1) for side, one in inside):
-                        return Wrap(greater, period)
-    return None
+                    if all(one.bounded(side) and one.bounded(period - side, 1) for side, (one, _) in inside):
+                        return Value("modular", (greater, period))
+    return UNKNOWN
 
 
-class _Case(Struct, frozen=True):
-    """What is known where a condition holds, or does not, and what is 0 there: 0 first, others of either sign."""
-
-    scope: Scope
-    zeros: tuple[Polynomial, ...]
-
-    @staticmethod
-    def both(scope: Scope, condition: Expr) -> tuple[_Case, _Case]:
-        """Return the case where a condition holds, and the other one."""
-        return _Case._of(scope, condition, True), _Case._of(scope, condition, False)
-
-    @staticmethod
-    def _of(scope: Scope, condition: Expr, truth: bool) -> _Case:
+def _cases(scope: Scope, condition: Expr) -> list[tuple[Scope, tuple[Polynomial, ...]]]:
+    """Return scopes of where a condition holds, and where not, and what is 0 there: 0 first, others of either sign."""
+    found = []
+    for truth in (True, False):
         known = tuple(_known(scope, condition, truth))
         inner = scope.copy()
         inner.ranges.assume(known)
         slacks = dict.fromkeys(one.right - one.left for one in known if one.relation == "<=")
-        return _Case(inner, (ZERO, *(slack for slack in slacks if -slack in slacks)))
+        found.append((inner, (ZERO, *(slack for slack in slacks if -slack in slacks))))
+    return found
 
 
 def _known(scope: Scope, condition: Expr, truth: bool) -> Iterator[Constraint]:
@@ -207,28 +166,24 @@ def _known(scope: Scope, condition: Expr, truth: bool) -> Iterator[Constraint]:
                 yield from (less_than(0, one) for one in (apart, -apart) if scope.bounded(one))
 
 
-def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> AtMost | None:
+def upper_bounds(scope: Scope, expr: Expr, type_: ScalarType | None = None) -> Value:
     """Return polynomials that an integer expression, converted to a type, does not exceed.
 
     ``room < n ? (0 < room ? room : 0) : n`` is at most n, but need be neither ``room`` nor n.
     """
-    if not expr.type.integer or not (type_ is None or type_.integer):
-        return None
-    found = extremum_of(scope, expr, type_)
-    least = None if found is None else found.as_kind("minimum")
-    if least is not None:
-        return AtMost(least)
+    least = extremum_of(scope, expr, type_).as_kind("minimum")
+    type_ = type_ or expr.type
+    if least or not (expr.type.integer and type_.integer):
+        return Value("bounded", least)
     if isinstance(expr, Var):
-        known = scope.known.get(expr.name)
-        return known if isinstance(known, AtMost) and (type_ is None or type_.holds(expr.type)) else None
-    if type_ is not None and not type_.holds(expr.type):
+        return Value("bounded", scope.bound(expr.name).as_kind("bounded")) if type_.holds(expr.type) else UNKNOWN
+    if not type_.holds(expr.type):
         expr = Cast(type_, expr)
     inner = scope.copy()
     inner.demands = None
     candidates = tuple(_candidates(inner, expr))
     inner.beyond = _Unknown({})
-    operands = tuple(dict.fromkeys(one for one in candidates if _never_above(inner, expr, one)))
-    return AtMost(operands) if operands else None
+    return Value("bounded", tuple(dict.fromkeys(one for one in candidates if _never_above(inner, expr, one))))
 
 
 class _Unknown(Struct, frozen=True):

@@ -6,7 +6,7 @@ plain comparison is a choice of one case.  What is no polynomial comparison says
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, product
 from typing import TypeGuard
 
@@ -49,6 +49,10 @@ class Meaning(Struct, frozen=True):
     def symbols(self) -> frozenset[str]:
         """The symbols of what is known."""
         return frozenset(name for choice in self.choices for case in choice for one in case for name in one.symbols)
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """Say whether what is known holds at a point, which gives every symbol a value."""
+        return all(any(all(one.holds(values) for one in case) for case in choice) for choice in self.choices)
 
     def of_each(self, change: Callable[[Constraint], Constraint]) -> Meaning:
         """Return what is known with another constraint for each."""

@@ -7,6 +7,7 @@ them.  Arithmetic of signed types is taken not to overflow, as C demands.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import add, floordiv, lshift, mul, rshift, sub
 
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
@@ -25,21 +26,16 @@ def loop_intervals(
 
     ``outside`` gives bounds of variables that the body neither declares nor assigns.
     """
-    changes = [(name, type_, value) for name, type_, value in _changes(body)]
+    changes = _changes(body)
     local = {name for name, _, _ in changes} - start.keys()
     known: dict[str, Interval] = dict(start)
-
-    def bounds(expr: ir.Expr) -> Interval | None:
-        return _bounds(expr, known, local, outside)
-
     for _ in range(MOST_ROUNDS):
         before = dict(known)
         for name, type_, value in changes:
-            found = bounds(value)
-            if found is None:
-                continue  # it reads a local that no assignment reached yet
-            new = _stored(found, value.type, type_)
-            known[name] = _widened(known[name], new) if name in known else new
+            found = _bounds(value, known, local, outside)
+            if found is not None:  # else it reads a local that no assignment reached yet
+                new = _stored(found, value.type, type_)
+                known[name] = _widened(known[name], new) if name in known else new
         if known == before:
             return {name: known[name] for name in start}
     return dict.fromkeys(start, UNBOUNDED)
@@ -126,63 +122,48 @@ def _bounds(
             one, other = inner(then, expr.type), inner(otherwise, expr.type)
             if one is None or other is None:
                 return one or other
-            return _least(one[0], other[0]), _greatest(one[1], other[1])
+            return _of(min, one[0], other[0]), _of(max, one[1], other[1])
         case ir.Binary(op=op, left=left, right=right) if expr.type.integer:
             shift = op in ("<<", ">>")
             one, other = inner(left, expr.type), inner(right, None if shift else expr.type)
             if one is None or other is None:
                 return None
-            return _in_range(_combined(op, one, other), expr.type)
+            low, high = _combined(op, one, other)
+            fits = expr.type.signed or (
+                low is not None and low >= 0 and high is not None and high <= expr.type.greatest
+            )
+            return (low, high) if fits else (0, None)  # unsigned types count modulo their size
         case _:
             return (None if expr.type.signed else 0), None
 
 
-def _in_range(found: Interval, type_: ScalarType) -> Interval:
-    """Return the bounds of what arithmetic of a type gives: unsigned types count modulo their size."""
-    low, high = found
-    if type_.signed:
-        return found
-    return found if low is not None and low >= 0 and high is not None and high <= type_.greatest else (0, None)
-
-
-def _least(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else min(one, other)
-
-
-def _greatest(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else max(one, other)
+def _of(do: Callable[[int, int], int], one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else do(one, other)
 
 
 def _combined(op: str, one: Interval, other: Interval) -> Interval:
     (low, high), (least, most) = one, other
     match op:
         case "+":
-            return _sum(low, least), _sum(high, most)
+            return _of(add, low, least), _of(add, high, most)
         case "-":
-            return (
-                _sum(low, None if most is None else -most),
-                _sum(high, None if least is None else -least),
-            )
+            return _of(sub, low, most), _of(sub, high, least)
     if low is None or low < 0 or least is None or least < 0:
         return (0, most) if op == "&" and least is not None and least >= 0 else UNBOUNDED
     match op:
         case "*":
-            return low * least, None if high is None or most is None else high * most
+            return low * least, _of(mul, high, most)
         case "/" if least >= 1:
-            return 0 if most is None else low // most, None if high is None else high // least
+            return 0 if most is None else low // most, _of(floordiv, high, least)
         case "%" if least >= 1:
             return 0, high if most is None else most - 1
         case "<<" if least == most:
-            return low << least, None if high is None else high << least
+            return low << least, _of(lshift, high, least)
         case ">>" if least == most:
-            return low >> least, None if high is None else high >> least
+            return low >> least, _of(rshift, high, least)
         case "&":
             return 0, high if most is None else most
         case "^" | "|":
             return 0, 1 if high in (0, 1) and most in (0, 1) else None
         case _:
             return UNBOUNDED
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other

@@ -7,13 +7,15 @@ of several values is several bounds, ``!=`` is ``<`` where the variable would ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE, ZERO, Constraint, Polynomial, at_most, less_than
 from metafork.algebra.prover import Prover
+from metafork.algebra.symbols import Value
 from metafork.analysis.counted_loops import MIRRORED, CountedLoop, counted_loop
 from metafork.analysis.values.choices import extremum_of
 from metafork.analysis.values.scope import Scope
@@ -60,6 +62,12 @@ class LoopRange(Struct, frozen=True):
             return self.inside
         return (at_most(Polynomial.symbol(self.var) + 1, self.trips), *self.inside)
 
+    def renamed(self, names: Mapping[str, Polynomial]) -> LoopRange:
+        """Return the range in other symbols."""
+        trips = None if self.trips is None else self.trips.substitute(names)
+        inside = tuple(one.substitute(names) for one in self.inside)
+        return replace(self, var=str(names.get(self.var, self.var)), trips=trips, inside=inside)
+
 
 def all_run(loops: Sequence[LoopRange], prover: Prover) -> bool:
     """Say whether each of the loops, outermost first, is proved to run at least once in every iteration around it."""
@@ -77,9 +85,8 @@ def all_run(loops: Sequence[LoopRange], prover: Prover) -> bool:
 
 
 class CountedRange(Struct, frozen=True):
-    """A counted loop with its range; ``left_early`` where its conditions may end it before the range does."""
+    """The range of a counted loop; ``left_early`` where its conditions may end it before the range does."""
 
-    variable: str
     range: LoopRange
     left_early: bool
 
@@ -92,10 +99,7 @@ def counted_range(scope: Scope, loop: For, kind: LoopKind) -> CountedRange | Non
     step = scope.polynomial(view.step)
     if step is None or not _positive(scope, step):
         return None
-    firsts = extremum_of(scope, view.first, view.variable.type)
-    lows = None if firsts is None else firsts.as_kind("minimum" if view.down else "maximum")
-    if lows is None:
-        return None
+    lows = extremum_of(scope, view.first, view.variable.type).as_kind("minimum" if view.down else "maximum")
     found = [_Reading(scope, loop, view, low, lows, step, kind).counted() for low in lows]
     ranges = [one for one in found if one is not None]
     return min(ranges, key=lambda one: _rank(scope, one.range.trips)) if ranges else None
@@ -168,7 +172,7 @@ class _Reading(Struct):
         inside += [constraint for constraint, _, _ in bounding if constraint not in known]
         dense = not (hull or early or (unknown and bounding))
         range_ = LoopRange(name, trips, self.kind, dense, self.low, by, tuple(dict.fromkeys(inside)))
-        return CountedRange(name, range_, early)
+        return CountedRange(range_, early)
 
     def _past(self, value: Polynomial, other: Polynomial) -> Constraint:
         return at_most(value, other) if self.view.down else at_most(other, value)
@@ -192,15 +196,10 @@ class _Reading(Struct):
             op, left, right = MIRRORED[op], right, left
         compared = common_type(left.type, right.type)
         first, second = extremum_of(inner, left, compared), extremum_of(inner, right, compared)
-        if first is None or second is None:
-            return None
         if op in ("!=", "=="):
-            return self._unequal(condition) if op == "!=" else None
-        most, least = first.as_kind("maximum"), second.as_kind("minimum")
-        if most is None or least is None:
-            return None
+            return self._unequal(condition) if first and second and op == "!=" else None
         join = less_than if op == "<" else at_most
-        return [join(one, other) for one in most for other in least]
+        return [join(a, b) for a in first.as_kind("maximum") for b in second.as_kind("minimum")] or None
 
     def _unequal(self, condition: Binary) -> list[Constraint] | None:
         """Read ``k != end``: the variable does not step past the end, for it would run out of its type."""
@@ -247,19 +246,21 @@ class _Reading(Struct):
         return self.view.unit or inner.within(following, type_, high=True)
 
 
-def distance(scope: Scope, index: Expr, symbol: str) -> LoopRange | None:
-    """Return how far an index that is the least or largest of several values may lie from one of them.
+def nearby(scope: Scope, value: Value, symbol: str) -> LoopRange | None:
+    """Return how far a value lies from a polynomial, as a loop that runs for some numbers.
 
-    ``max(i - 1, 0)`` with ``0 <= i`` is ``i - 1`` or one more.  ``None`` where it may lie far from all of them.
+    ``max(i - 1, 0)`` with ``0 <= i`` is ``i - 1`` or one more.  A modular value leaves out some periods.  ``None`` if
+    it may lie far from all operands.
     """
-    found = extremum_of(scope, index)
-    if found is None:
-        return None
-    for operand in found.operands:
+    if value.kind == "modular":
+        low, period = value.operands
+        turn = LoopRange(symbol, None, LoopKind.SERIAL, dense=False, low=low, step=-period)
+        return replace(turn, inside=(at_most(0, turn.value), less_than(turn.value, period)))
+    for operand in value.operands:
         for reach in range(1, FARTHEST + 1):
-            apart = [other - operand if found.kind == "maximum" else operand - other for other in found.operands]
+            apart = [other - operand if value.kind == "maximum" else operand - other for other in value.operands]
             if all(scope.bounded(one, None, reach) for one in apart if one):
-                step = ONE if found.kind == "maximum" else -ONE
+                step = ONE if value.kind == "maximum" else -ONE
                 trips = Polynomial.constant(reach + 1)
                 return LoopRange(symbol, trips, LoopKind.SERIAL, dense=False, low=operand, step=step)
     return None

@@ -12,35 +12,43 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from math import floor
+from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
 from metafork.algebra.positivity import rooms
-from metafork.algebra.symbols import Wrap
-from metafork.analysis.values.choices import wrap_of
+from metafork.algebra.symbols import Value
+from metafork.analysis.values.choices import chosen_wrap, value_of
 from metafork.analysis.values.scope import Scope
 from metafork.ir.program import Binary, Conditional, Expr, IntConst, Unary
 
+_Known = tuple[Constraint, ...]
+OpaqueKind = Literal["quotient", "truncated", "exclusive", "not", "unknown"]
+
 
 class Opaque(Struct, frozen=True):
-    """One value: its ``symbols``, and those that it is a function of, parameters and derived scalars left out.
+    """One value: its ``symbols``, and those that it is a function ``of``, parameters and derived scalars left out.
 
-    ``once_a_block`` says that a block computes it once between two barriers, so that all its threads see one value.
-    ``constraints`` hold wherever it is used.  ``exclusive`` are the value and both operands of a ``^``.  A ``bit`` is 0
-    or 1.  ``never`` is not 0: ``!x`` less ``x``.  A quotient that is rounded down has its ``dividend`` and ``divisor``.
+    A ``quotient`` is rounded down, a ``truncated`` one towards 0; ``exclusive`` is ``^``, and ``not`` is ``!``: 0 or 1,
+    and another number than its operand.  ``once_a_block`` says that a block computes it once between two barriers, so
+    that all its threads see one value.  ``constraints`` hold wherever it is used.  A ``bit`` is 0 or 1.
     """
 
+    kind: OpaqueKind
     symbols: tuple[str, ...]
+    operands: tuple[Polynomial, ...] = ()
     of: frozenset[str] = frozenset()
+    constraints: _Known = ()
     once_a_block: bool = False
-    constraints: tuple[Constraint, ...] = ()
-    exclusive: tuple[Polynomial, Polynomial, Polynomial] | None = None
     bit: bool = False
-    never: Polynomial | None = None
-    dividend: Polynomial | None = None
-    divisor: Polynomial | None = None
+
+    @property
+    def value(self) -> Polynomial:
+        """The value in its symbols: one that may be negative is the difference of two."""
+        own, *below = map(Polynomial.symbol, self.symbols)
+        return own - below[0] if below else own
 
 
 class OpaqueSymbols:
@@ -73,15 +81,15 @@ class OpaqueSymbols:
         most: Polynomial | None = None,
     ) -> Polynomial:
         """Return a new value of which only bounds are known, ``most`` in terms of what is known where it is made."""
-        value, symbols = self._symbols(name, signed=low is None or low < 0)
-        bounds = [] if low is None else [at_most(low, value)]
-        bounds += [] if high is None else [at_most(value, high)]
-        bounds += [] if most is None else [at_most(value, most)]
+        one = Opaque("unknown", self._symbols(name, signed=low is None or low < 0))
+        bounds = [] if low is None else [at_most(low, one.value)]
+        bounds += [] if high is None else [at_most(one.value, high)]
+        bounds += [] if most is None else [at_most(one.value, most)]
         of = frozenset[str]() if most is None else most.symbols & self._by_symbol.keys()
-        self._enter(Opaque(symbols, of, once_a_block, tuple(bounds), bit=(low, high) == (0, 1)))
-        return value
+        bit = (low, high) == (0, 1)
+        return self._entered(replace(one, of=of, constraints=tuple(bounds), once_a_block=once_a_block, bit=bit))
 
-    def constraints(self, value: Polynomial) -> tuple[Constraint, ...]:
+    def constraints(self, value: Polynomial) -> _Known:
         """Return what is known of the opaque values in a polynomial."""
         return tuple(constraint for one in self.behind(value.symbols) for constraint in one.constraints)
 
@@ -89,18 +97,19 @@ class OpaqueSymbols:
         """Return a point with the numbers of opaque symbols; ``None`` where one is no quotient of what is known."""
         found = dict(point)
         for one in self.behind(symbols):
-            if one.dividend is None or one.divisor is None or (divisor := one.divisor.evaluate(found)) < 1:
+            if one.kind != "quotient" or (divisor := one.operands[1].evaluate(found)) < 1:
                 return None
-            quotient = floor(one.dividend.evaluate(found) / divisor)
+            quotient = floor(one.operands[0].evaluate(found) / divisor)
             found |= dict(zip(one.symbols, (max(quotient, 0), max(-quotient, 0)), strict=False))
         return found
 
     def value(self, scope: Scope, expr: Expr) -> Polynomial | None:
         """Return the value of a quotient, a remainder or an operation on bits of known integers, else ``None``."""
         match expr:
-            case Conditional():
-                wrap = wrap_of(scope, expr)
-                return None if wrap is None else self.wrapped(scope, wrap)
+            case Conditional(condition=condition, then=then, otherwise=otherwise, type=type_):
+                sides = value_of(scope, then, type_), value_of(scope, otherwise, type_)
+                found = chosen_wrap(scope, condition, *sides)
+                return self.wrapped(scope, found) if found else None
             case Unary(op="!", operand=operand):
                 one = scope.polynomial(operand) if operand.type.integer else None
                 return None if one is None else self._negated(scope, one)
@@ -126,12 +135,14 @@ class OpaqueSymbols:
                     case "^", IntConst(value=1):
                         return 1 - first + 4 * self._floor(scope, first, 2)
                     case "^", _:
-                        return self._exclusive(scope, first, second)
+                        signed = not (scope.bounded(first) and scope.bounded(second))
+                        return self._made_of(scope, "exclusive", first, second, signed=signed)
         return None
 
-    def wrapped(self, scope: Scope, wrap: Wrap) -> Polynomial:
+    def wrapped(self, scope: Scope, modular: Value) -> Polynomial:
         """Return a value less as many periods as fit."""
-        return wrap.value - wrap.period * self._whole_part(scope, wrap.value, wrap.period)
+        value, period = modular.operands
+        return value - period * self._whole_part(scope, value, period)
 
     def _negated(self, scope: Scope, value: Polynomial) -> Polynomial | None:
         """Return ``!value``, of one that is not negative: 0 or 1, and another one than the value."""
@@ -139,29 +150,13 @@ class OpaqueSymbols:
             return None
         if scope.bounded(value, 0, 1) or at_most(value, 1) in self.constraints(value):
             return 1 - value
-        key = ("not", value)
-        if key not in self._made:
-            negated, symbols = self._symbols("not", signed=False)
-            constraints = (at_most(negated, 1), at_most(1, value + negated))
-            of = value.symbols - scope.constants
-            self._enter(Opaque(symbols, of, constraints=constraints, never=negated - value))
-            self._made[key] = negated
-        return self._made[key]
+        return self._made_of(scope, "not", value)
 
     def _quotient(self, scope: Scope, value: Polynomial, divisor: Polynomial) -> Polynomial:
         """Return C's quotient, which is rounded towards 0; what is divided by 0 has no meaning."""
         if self._not_negative(scope, value) and scope.bounded(divisor, 0 if scope.evaluated else 1):
             return self._whole_part(scope, value, divisor)
-        constraints: tuple[Constraint, ...] = ()
-        key = ("quotient", value, divisor)
-        if key not in self._made:
-            quotient, symbols = self._symbols("quotient", signed=True)
-            if divisor.is_constant and divisor.constant_value() >= 1:
-                rest = value - divisor * quotient
-                constraints = (at_most(rest, divisor - 1), at_most(1 - divisor, rest))
-            self._enter(Opaque(symbols, (value.symbols | divisor.symbols) - scope.constants, constraints=constraints))
-            self._made[key] = quotient
-        return self._made[key]
+        return self._made_of(scope, "truncated", value, divisor, signed=True)
 
     def _floor(self, scope: Scope, value: Polynomial, divisor: int) -> Polynomial:
         """Return the quotient rounded down: what shifting and masking two's complement gives."""
@@ -170,23 +165,21 @@ class OpaqueSymbols:
     def _whole_part(self, scope: Scope, value: Polynomial, divisor: Polynomial, *, signed: bool = False) -> Polynomial:
         """Return q with ``divisor*q <= value < divisor*q + divisor``."""
         below = _less_than_a_period(scope, value, divisor)  # where this is, perhaps nowhere else
-        key = ("whole part", value, divisor, signed, below)
+        key = ("quotient", (value, divisor), signed, below)
         if key in self._made:
             return self._made[key]
         of = (value.symbols | divisor.symbols) - scope.constants
         if (digit := None if signed else self._digit(scope, value, divisor)) is not None:
             self._made[key] = digit
             return digit
-        whole = key if signed else ("whole part", *self._of_one_division(value, divisor), False, below)
+        whole = key if signed else ("quotient", self._of_one_division(value, divisor), False, below)
         if whole in self._made:
             quotient = self._made[whole]
-            self._learn(quotient, Opaque((), of, constraints=_rounded_down(value, divisor, quotient)))
+            self._learn(quotient, of, _rounded_down(value, divisor, quotient))
         else:
-            quotient, symbols = self._symbols("quotient", signed=signed)
-            constraints = (*_rounded_down(value, divisor, quotient), *below)
-            self._enter(Opaque(symbols, of, constraints=constraints, dividend=value, divisor=divisor))
+            quotient = self._made_of(scope, "quotient", value, divisor, signed=signed, more=below)
             if not signed:
-                self._divided[symbols[0]] = value, divisor
+                self._divided[quotient.only_symbol] = value, divisor
         self._made[key] = self._made[whole] = quotient
         return quotient
 
@@ -210,53 +203,66 @@ class OpaqueSymbols:
                 continue
             inner = self._whole_part(scope, dividend, divisor)
             if inner.only_symbol and inner != outer:
-                self._learn(outer, Opaque((), inner.symbols, constraints=_rounded_down(inner, factor, outer)))
+                self._learn(outer, inner.symbols, _rounded_down(inner, factor, outer))
                 return inner - factor * outer
         return None
 
-    def _learn(self, value: Polynomial, more: Opaque) -> None:
+    def _learn(self, value: Polynomial, of: frozenset[str], more: Iterable[Constraint]) -> None:
         """Keep what else is known of a value, which is a symbol, and of which values it is a function besides."""
         known = self._by_symbol.pop(value.only_symbol)
-        constraints = tuple(dict.fromkeys((*known.constraints, *more.constraints)))
-        self._enter(replace(known, of=known.of | more.of, constraints=constraints))
+        constraints = tuple(dict.fromkeys((*known.constraints, *more)))
+        self._by_symbol[value.only_symbol] = replace(known, of=known.of | of, constraints=constraints)
 
     def _not_negative(self, scope: Scope, value: Polynomial) -> bool:
         """Say whether a value is known not to be negative: by ranges, or as a remainder and more."""
         rests = (value - room for room in rooms(self.constraints(value)))
         return scope.bounded(value) or any(scope.bounded(rest) for rest in rests)
 
-    def _exclusive(self, scope: Scope, left: Polynomial, right: Polynomial) -> Polynomial:
-        signed = not (scope.bounded(left) and scope.bounded(right))
-        key = ("exclusive or", left, right, signed)
+    def _made_of(
+        self, scope: Scope, kind: OpaqueKind, *operands: Polynomial, signed: bool = False, more: _Known = ()
+    ) -> Polynomial:
+        """Return the value of an operation; equal ones are one value."""
+        key = (kind, operands, signed, more)
         if key not in self._made:
-            value, symbols = self._symbols("exclusive", signed=signed)
-            # x + y - 2*(x & y)
-            constraints = () if signed else (at_most(value, left + right),)
-            opaque = Opaque(
-                symbols, (left.symbols | right.symbols) - scope.constants, False, constraints, (value, left, right)
-            )
-            self._enter(opaque)
-            self._made[key] = value
+            of = frozenset[str]().union(*(one.symbols for one in operands)) - scope.constants
+            one = Opaque(kind, self._symbols(kind, signed=signed), operands, of)
+            self._made[key] = self._entered(replace(one, constraints=(*_definition(one), *more)))
         return self._made[key]
 
-    def _symbols(self, name: str, *, signed: bool) -> tuple[Polynomial, tuple[str, ...]]:
-        """Return a fresh value and its symbols; no name of a program has a space."""
+    def _symbols(self, name: str, *, signed: bool) -> tuple[str, ...]:
+        """Return the symbols of a fresh value; no name of a program has a space."""
         own = f"{name} {len(self._by_symbol)}"
-        value = Polynomial.symbol(own)
-        return (value - Polynomial.symbol(f"{own} below"), (own, f"{own} below")) if signed else (value, (own,))
+        return (own, f"{own} below") if signed else (own,)
 
-    def _enter(self, opaque: Opaque) -> None:
-        for name in opaque.symbols:
-            self._by_symbol[name] = opaque
+    def _entered(self, opaque: Opaque) -> Polynomial:
+        self._by_symbol |= dict.fromkeys(opaque.symbols, opaque)
+        return opaque.value
 
 
-def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) -> tuple[Constraint, ...]:
+def _definition(one: Opaque) -> _Known:
+    """Return what an operation says of its value."""
+    value, operands, signed = one.value, one.operands, len(one.symbols) > 1
+    match one.kind:
+        case "quotient":
+            return _rounded_down(operands[0], operands[1], value)
+        case "truncated" if operands[1].is_constant and operands[1].constant_value() >= 1:
+            rest = operands[0] - operands[1] * value
+            return at_most(rest, operands[1] - 1), at_most(1 - operands[1], rest)
+        case "exclusive" if not signed:
+            return (at_most(value, operands[0] + operands[1]),)  # x + y - 2*(x & y)
+        case "not":
+            return at_most(value, 1), at_most(1, operands[0] + value)
+        case _:
+            return ()
+
+
+def _rounded_down(value: Polynomial, divisor: Polynomial, quotient: Polynomial) -> _Known:
     rest = value - divisor * quotient
     positive = () if divisor.is_constant else (at_most(1, divisor),)
     return at_most(0, rest), at_most(rest, divisor - 1), *positive
 
 
-def _less_than_a_period(scope: Scope, value: Polynomial, divisor: Polynomial) -> tuple[Constraint, ...]:
+def _less_than_a_period(scope: Scope, value: Polynomial, divisor: Polynomial) -> _Known:
     """Say, where the ranges of loops show it, that what changes in a value stays below the divisor."""
     loops = scope.ranges.loops.keys()
     varying = Polynomial({mono: c for mono, c in value.terms().items() if any(name in loops for name, _ in mono)})

@@ -10,6 +10,7 @@ and the same ones again in every version of a program.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from fractions import Fraction
 
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most
@@ -42,10 +43,8 @@ class ValueRanges:
 
     def copy(self) -> ValueRanges:
         """Return what is known here, for an inner scope that may learn more."""
-        other = ValueRanges(self._premises, self._quotients, self._lasting)
-        other._loops = dict(self._loops)
-        other._guards = self._guards
-        other._known = self._known
+        other = copy(self)
+        other._premises, other._loops = dict(self._premises), dict(self._loops)
         return other
 
     @property

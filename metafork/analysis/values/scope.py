@@ -14,13 +14,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from math import ceil, floor
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from metafork.algebra.polynomial import ONE, Constraint, Polynomial, at_most
-from metafork.algebra.symbols import AtMost, DerivedKind, DerivedSymbol, Extremum, Wrap
+from metafork.algebra.symbols import UNKNOWN, DerivedKind, DerivedSymbol, Value
 from metafork.analysis.values.ranges import ValueRanges, ordinary
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType, common_type
@@ -113,8 +114,8 @@ class Scope:
         """Whether what is read now is evaluated for certain where it is used: not the right side of an ``||``."""
         self.kept: dict[tuple[int, ScalarType], tuple[ir.Expr, bool]] | None = None
         """Of expressions that may leave a type, by identity: whether they were shown not to, wherever they were met."""
-        self.known: dict[str, Extremum | AtMost | Wrap] = {}
-        """What is known of scalars without a polynomial: bounds, or some polynomials of which they are one."""
+        self.choices: dict[str, Value] = {}
+        """What is known of scalars without a polynomial."""
 
     @staticmethod
     def of(facts: Facts, demands: list[Constraint] | None = None) -> Scope:
@@ -126,24 +127,19 @@ class Scope:
 
     def copy(self) -> Scope:
         """Return an independent scope with the same bindings, which shares the lists of derived symbols and demands."""
-        other = Scope(self.values, (), closed=self.closed, demands=self.demands)
-        other.ranges = self.ranges.copy()
-        other.kept = self.kept
-        other.known = dict(self.known)
-        other.beyond = self.beyond
-        other.evaluated = self.evaluated
-        other.derived = self.derived
-        other.constants = self.constants
-        other.divisors = self.divisors
+        other = copy(self)
+        other.values, other.choices, other.ranges = dict(self.values), dict(self.choices), self.ranges.copy()
         return other
 
-    def bind(self, name: str, value: Polynomial | None, known: Extremum | AtMost | Wrap | None = None) -> None:
-        """Give a scalar a value: a polynomial, an extremum or a wrap, one with known bounds, or an unknown one."""
+    def bind(self, name: str, value: Polynomial | None, choice: Value = UNKNOWN) -> None:
+        """Give a scalar a value: a polynomial, or else what is known of it."""
         self.values[name] = value
-        if value is None and known is not None:
-            self.known[name] = known
-        else:
-            self.known.pop(name, None)
+        self.choices[name] = choice if value is None else UNKNOWN
+
+    def bound(self, name: str) -> Value:
+        """Return the value of a scalar."""
+        value = self.values.get(name)
+        return self.choices.get(name, UNKNOWN) if value is None else Value.of(value)
 
     def polynomial(self, expr: ir.Expr) -> Polynomial | None:
         """Return the polynomial that the expression equals, ``None`` where it is not known to be one."""
@@ -306,17 +302,12 @@ class Scope:
         exact = left.divide_exactly(right)
         if exact is not None and exact.whole and (right.is_constant or right.whole):
             return exact if self._require_divisor(right) else None
-        for known in self.derived:
-            if known.kind == kind and known.operands == (left, right):
-                return Polynomial.symbol(known.name)
-        if (-left).only_adds:
-            return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
-        if self.closed and not (right.is_constant and left.only_adds and right.constant_value() >= 1):
-            return None
-        symbol = DerivedSymbol(name or fresh_name(kind, (left, right)), kind, (left, right))
-        self.derived.append(symbol)
-        self.constants.add(symbol.name)
-        return Polynomial.symbol(symbol.name)
+        if not any(known.kind == kind and known.operands == (left, right) for known in self.derived):
+            if (-left).only_adds:
+                return None  # C rounds it upwards, and a dividend that is not negative would have to be 0
+            if self.closed and not (right.is_constant and left.only_adds and right.constant_value() >= 1):
+                return None
+        return self._derived(kind, (left, right), name)
 
     def _require_divisor(self, divisor: Polynomial) -> bool:
         """Keep the condition that an exact division still needs, its divisor >= 1; say whether it can be kept."""
@@ -333,10 +324,14 @@ class Scope:
         ordered = tuple(sorted(set(operands), key=lambda p: p.text()))
         if len(ordered) == 1:
             return ordered[0]
+        return self._derived(kind, ordered)
+
+    def _derived(self, kind: DerivedKind, operands: tuple[Polynomial, ...], name: str = "") -> Polynomial:
+        """Return a derived symbol, one for equal definitions."""
         for known in self.derived:
-            if known.kind == kind and known.operands == ordered:
+            if known.kind == kind and known.operands == operands:
                 return Polynomial.symbol(known.name)
-        symbol = DerivedSymbol(fresh_name(kind, ordered), kind, ordered)
+        symbol = DerivedSymbol(name or fresh_name(kind, operands), kind, operands)
         self.derived.append(symbol)
         self.constants.add(symbol.name)
         return Polynomial.symbol(symbol.name)

@@ -102,9 +102,9 @@ def test_an_inequality_leaves_a_choice_that_is_no_conjunction():
     assert first.meaning.exact
     assert first.constraints == ()
     assert first.meaning.conjunction is None
-    assert not first.holds({"i": 1, "B": 2, "j": 1, "m": 3})
-    assert first.holds({"i": 1, "B": 2, "j": 1, "m": 2})
-    assert first.holds({"i": 1, "B": 2, "j": 1, "m": 4})
+    assert not first.meaning.holds({"i": 1, "B": 2, "j": 1, "m": 3})
+    assert first.meaning.holds({"i": 1, "B": 2, "j": 1, "m": 2})
+    assert first.meaning.holds({"i": 1, "B": 2, "j": 1, "m": 4})
     assert second.constraints == (equal(i * B + j, m),)
     assert second.meaning.conjunction is not None
 

@@ -23,5 +23,5 @@ def test_so_many_cases_are_looked_at(impossible, found):
     subject = program(TEXT)
     (write,) = references(subject, program_facts(subject))
     cases = [*((at_most(number, M),) for number in range(1, impossible + 1)), (at_most(1, C * C),)]
-    overlaps = Overlaps(subject, [write], Prover((at_most(M, 0),)), [tuple(cases)])
+    overlaps = Overlaps([write], Prover((at_most(M, 0),)), [tuple(cases)])
     assert bool(overlaps.overlap(write, write, Instances(frozenset("j"), ("i",)))) == found

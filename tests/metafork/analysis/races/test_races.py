@@ -266,7 +266,7 @@ def test_a_wrong_guard_around_the_pivots_is_found_to_race(guard):
         assert touched(race.first, race.first_iteration, race.parameters) == race.element
         assert touched(race.second, race.second_iteration, race.parameters) == race.element
         assert all(
-            guard.holds({**race.parameters, **iteration})
+            guard.meaning.holds({**race.parameters, **iteration})
             for access, iteration in ((race.first, race.first_iteration), (race.second, race.second_iteration))
             for guard in access.guards
         )

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from metafork.algebra.polynomial import Polynomial, at_most
-from metafork.algebra.symbols import AtMost
+from metafork.algebra.symbols import Value
 from metafork.analysis.values.choices import extremum_of, upper_bounds
 from metafork.analysis.values.scope import Scope
 from metafork.ir.arithmetic.evaluation import NoValueError, converted, integer_value
@@ -63,12 +63,12 @@ def checked(seed):
         except NoValueError:
             continue
         value = value if type_ is None else converted(value, type_)
-        for bound in () if most is None else most.operands:
+        for bound in most.operands:
             assert value <= bound.evaluate(point), (seed, str(bound), point)
-        if exact is not None:
+        if exact:
             numbers = [operand.evaluate(point) for operand in exact.operands]
             assert value == (min(numbers) if exact.kind == "minimum" else max(numbers)), (seed, point)
-    return most is not None, exact is None and most is not None
+    return bool(most), bool(most) and not exact
 
 
 def test_a_value_does_not_exceed_its_bounds_and_is_its_extremum():
@@ -87,15 +87,15 @@ def test_the_end_of_a_copy_is_bounded_and_no_extremum():
     room = binary("-", Cast(LONG, Var("w", LONG)), Cast(LONG, i))  # nothing is known of w
     inner = Conditional(binary("<", IntConst(0), room), Cast(INT, room), IntConst(0), INT)
     end = Conditional(binary("<", room, Cast(LONG, n)), inner, n, INT)
-    assert extremum_of(scope(), end) is None
-    assert upper_bounds(scope(), end) == AtMost((Polynomial.symbol("n"),))
+    assert not extremum_of(scope(), end)
+    assert upper_bounds(scope(), end) == Value("bounded", (Polynomial.symbol("n"),))
     # Without the test of its sign the room may be cut to anything.
     cut = Conditional(binary("<", room, Cast(LONG, n)), Cast(INT, room), n, INT)
-    assert upper_bounds(scope(), cut) is None
+    assert not upper_bounds(scope(), cut)
 
 
 def test_a_number_that_was_a_float_has_no_bound():
     # (float)16777219 is 16777220.
     through_float = Cast(INT, Cast(ScalarType.FLOAT, Var("n", INT)))
-    assert upper_bounds(scope(), through_float) is None
-    assert upper_bounds(scope(), Cast(INT, Cast(LONG, Var("n", INT)))) is not None
+    assert not upper_bounds(scope(), through_float)
+    assert upper_bounds(scope(), Cast(INT, Cast(LONG, Var("n", INT))))
