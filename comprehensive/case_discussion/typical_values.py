@@ -50,8 +50,8 @@ def typical_values(program: ir.Program, warp_size: int = WARP_SIZE) -> tuple[Val
     No block has fewer threads than a warp.
     """
     free = static_parameters(program)
-    extents = next((phase.threads for phase in ir.walk_statements(program.body) if isinstance(phase, ir.Phase)), ())
-    blocks = _blocks([loop.extent for loop in extents], free, warp_size)
+    threads = next((phase.threads for phase in ir.walk_statements(program.body) if isinstance(phase, ir.Phase)), ())
+    blocks = _blocks([_threads_of(loop) for loop in threads], free, warp_size)
     trips = [name for name in _trip_counts(program) if name in free and not any(name in block for block in blocks)]
     shrinking, between = _of_the_grid(program), _between_grid_and_threads(program)
     results = [name for name in trips if name in shrinking]
@@ -73,6 +73,15 @@ def _around_the_first(*parts: Sequence[Values]) -> Iterator[Values]:
     yield first
     for turn in zip_longest(*(part[1:] for part in known), fillvalue=None):
         yield from ({**first, **other} for other in turn if other is not None)
+
+
+def _threads_of(loop: ir.MetaFor) -> ir.Expr:
+    """Return how many threads a loop has in a block: ``B`` where it has ``4 * B`` iterations, four per thread."""
+    match loop.extent:
+        case ir.Binary(op="*", left=ir.IntConst(value=factor), right=ir.Var() as extent) if factor == loop.results:
+            return extent
+        case _:
+            return loop.extent
 
 
 def _blocks(extents: Sequence[ir.Expr], free: frozenset[str], fewest: int) -> list[Values]:
