@@ -59,17 +59,24 @@ def schedule_of(text: str) -> Schedule:
     return tuple(found)
 
 
+def _pair(name: str, argument: str) -> tuple[str, int]:
+    word, _, value = (part.strip() for part in argument.partition("="))
+    if not value.isdecimal() or len(value) > 18:
+        raise ScheduleError(f"`{name}({argument})`: `{argument}` gives no parameter a value, as `B=16` does")
+    return word, int(value)
+
+
 def _directive(name: str, arguments: Sequence[str]) -> Directive:
     if name not in DIRECTIVES:
         raise ScheduleError(f"there is no directive `{name}`; there are {', '.join(DIRECTIVES)}")
     of_type = DIRECTIVES[name]
     fields = [field.name for field in structs.fields(of_type)]
     values: dict[str, Any] = {}
-    if fields[:1] in (["arrays"], ["values"]):
-        pairs = [tuple(part.strip() for part in argument.split("=")) for argument in arguments]
-        values, arguments = {fields[0]: tuple(arguments) if fields[0] == "arrays" else pairs}, ()
+    several = fields[0] if fields[:1] in (["arrays"], ["values"]) and arguments else ""
+    if several:
+        values[several] = arguments if several == "arrays" else [_pair(name, argument) for argument in arguments]
     in_order = True
-    for place, argument in enumerate(arguments):
+    for place, argument in enumerate(() if several else arguments):
         word, named, value = (part.strip() for part in argument.partition("="))
         in_order = in_order and not named
         field = word if named else fields[place] if in_order and place < len(fields) else ""

@@ -22,9 +22,16 @@ class Specialize(Struct, frozen=True):
 
     values: tuple[tuple[str, int], ...]
 
+    def __post_init__(self) -> None:
+        if any(value < 1 for _, value in self.values):
+            raise ValueError("values are at least 1")
+
     def apply(self, program: Program, analyses: Analyses) -> Program | Refused:
         """Return the program for these values."""
-        for name, _ in self.values:
-            if name not in static_parameters(program):
+        types = {one.name: one.type for one in program.parameters if one.name in static_parameters(program)}
+        for name, value in self.values:
+            if name not in types:
                 return Refused(f"`{name}` is no program parameter that keeps its value", program.span)
+            if value > types[name].greatest:
+                return Refused(f"`{name}` has the type `{types[name].spelling}`, without {value}", program.span)
         return with_static_values(program, dict(self.values))

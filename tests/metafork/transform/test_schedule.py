@@ -14,7 +14,12 @@ def test_arguments_stand_in_their_order_or_by_name():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "tile(v, 4)", "tile(v, 4, layout=strided); tile(u, 8, tail=peel); interchange(k, z); cache(a); stride(32)"],
+    [
+        "",
+        "tile(v, 4)",
+        "tile(v, 4, layout=strided); tile(u, 8, tail=peel); interchange(k, z); cache(a); stride(32)",
+        "specialize(B=16, s=4); promote(a, b); strips(k); strips(j, size=16); vectorize()",
+    ],
 )
 def test_the_text_reads_back(text):
     assert text_of(schedule_of(text)) == text
@@ -38,6 +43,10 @@ def test_the_text_reads_back(text):
         ("tile(v, four)", "factor"),
         ("tile(v, 1)", "factor is from 2 to 1024, not 1"),
         ("tile(v, 4, layout=rows)", "rows"),
+        ("promote()", "`promote()`: arrays is missing"),
+        ("specialize()", "`specialize()`: values is missing"),
+        ("specialize(B=16, 4)", "`4` gives no parameter a value"),
+        ("specialize(B=0)", "`specialize(B=0)`: values are at least 1"),
         ("stride(0)", "threads is from 1 to 1024, not 0"),
     ],
 )
