@@ -285,7 +285,7 @@ def test_granularity_without_proof(monkeypatch):
     def independent(*_):
         return True
 
-    monkeypatch.setattr("metafork.strategies.granularity.iterations_independent", independent)
+    monkeypatch.setattr("metafork.transform.to_grid.iterations_independent", independent)
     assert noticed(CARRIED, ("granularity",), ("registers_per_thread", *COUNTERS)) & {"code", "races"}
 
 
@@ -308,7 +308,7 @@ void changed(int n, int B, const int a[n], int b[n]) {
 
 @pytest.mark.slow
 def test_cse_without_kills(monkeypatch):
-    monkeypatch.setattr("metafork.strategies.cse.defined_by", lambda stmt: None)
+    monkeypatch.setattr("metafork.transform.cse.defined_by", lambda stmt: None)
     assert "code" in noticed(CHANGED, ("cse1",))
 
 
@@ -335,7 +335,7 @@ def test_scalar_replacement_of_two_places(monkeypatch):
         targets = (stmt.target for stmt in walk_statements(body) if isinstance(stmt, Assign))
         return next(target for target in targets if isinstance(target, Element) and target.array == array)
 
-    monkeypatch.setattr("metafork.strategies.scalar_replacement._one_place", first_place)
+    monkeypatch.setattr("metafork.transform.promote._one_place", first_place)
     assert "code" in noticed(TWO_PLACES, ("scalar_replacement",))
 
 
