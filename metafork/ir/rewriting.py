@@ -54,6 +54,16 @@ class _Mapping(Rewriter):
         return expr
 
 
+def inlined(expr: ir.Expr, body: tuple[ir.Stmt, ...], values: Mapping[str, ir.Expr]) -> ir.Expr:
+    """Return an expression with the scalars that a body declares before it replaced by their values."""
+    known = dict(values)
+    for one in body:
+        if isinstance(one, ir.Declare) and one.value is not None:
+            value = substitute(one.value, known)
+            known[one.name] = value if value.type is one.type else ir.Cast(one.type, value)
+    return substitute(expr, known)
+
+
 def placed(expr: ir.Expr, span: Span) -> ir.Expr:
     """Return an expression all of whose parts stand at one place."""
     return replace(with_operands(expr, [placed(one, span) for one in ir.subexpressions(expr)]), span=span)

@@ -17,10 +17,19 @@ from metafork.ir import program as ir
 from metafork.ir.marks import phases
 from metafork.ir.messages.source import Span
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, names_of, substitute, variables
+from metafork.ir.rewriting import (
+    arrays_read,
+    assigned_variables,
+    inlined,
+    map_expression,
+    names_of,
+    substitute,
+    variables,
+)
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.transform.directive import Refused
 from metafork.transform.loops import INT, ThreadLoop, loop_named
+from metafork.transform.nests.steady_loops import is_plain
 
 
 class Grow(Struct, frozen=True):
@@ -44,7 +53,8 @@ class Grow(Struct, frozen=True):
         S(i * B + u);                        -->   if (u_2 < (m - i_o * 4) * B)
                                                      S(i_o * (4 * B) + u_2);
 
-    (A launch has 1,024 threads at most, so that ``4 * B`` is an ``int``.)
+    The threads of a launch, of which there are 1,024 at most, are as many as these iterations or some fewer, so that
+    ``4 * B`` is an ``int``; blocks that stride are refused.
     """
 
     loop: str
@@ -91,7 +101,7 @@ class Grow(Struct, frozen=True):
         unknown = _why_not(known, place, covered, ir.binary("*", more, thread.extent), analyses)
         if unknown is None:
             return known
-        if not _is_int(covered, program, analyses):
+        if program.striding is not None or not _is_int(covered, program, analyses):
             return Refused(unknown, thread.span)
         before = ir.binary("-", block.extent, ir.IntConst(1))
         number = ir.binary("+", ir.binary("/", before, factor), ir.IntConst(1))
@@ -124,22 +134,16 @@ def _of_ints(expr: ir.Expr) -> bool:
 def _tested(test: ir.Expr, body: Body) -> Body:
     """Return a body behind a test: one ``if``, also where the body is scalars and an ``if``, whose test follows."""
     match body:
-        case (*scalars, ir.If(condition=condition, then=then, otherwise=())):
-            known: dict[str, ir.Expr] = {}
-            for one in scalars:
-                if not (isinstance(one, ir.Declare) and one.value is not None and _is_plain(one.value)):
-                    return (ir.If(test, body),)
-                value = substitute(one.value, known)
-                known[one.name] = value if value.type is one.type else ir.Cast(one.type, value)
-            if not known.keys() & assigned_variables(then):
-                return (ir.If(ir.binary("&&", test, substitute(condition, known)), (*scalars, *then)),)
+        case (*scalars, ir.If(condition=condition, then=then, otherwise=())) if all(
+            isinstance(one, ir.Declare) and one.value is not None and is_plain(one.value) for one in scalars
+        ):
+            names = {one.name for one in scalars if isinstance(one, ir.Declare)}
+            if not names & assigned_variables(then):
+                both = ir.binary("&&", test, inlined(condition, tuple(scalars), {}))
+                return (ir.If(both, (*scalars, *then)),)
         case _:
             pass
     return (ir.If(test, body),)
-
-
-def _is_plain(expr: ir.Expr) -> bool:
-    return not any(isinstance(part, ir.Element | ir.Call) for part in ir.walk_expression(expr))
 
 
 def _why_not(grown: ir.Program, place: ir.Expr, covered: ir.Expr, reach: ir.Expr, analyses: Analyses) -> str | None:

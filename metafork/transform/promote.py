@@ -1,13 +1,6 @@
 """promote: an element that a loop of a thread updates again and again is kept in a scalar meanwhile.
 
-``before --> after``::
-
-    for (int k = 0; k < n; k++)                float y_p = y[p];
-      y[p] += a[p][k] * x[k];                  for (int k = 0; k < n; k++)
-                                                 y_p += a[p][k] * x[k];
-                                               y[p] = y_p;
-
-and, where the element depends on the loops inside, after their interchange::
+Where the element depends on the loops inside, these are interchanged first::
 
     for (int z = 0; z < B; z++)                for (int w = 0; w < s; w++) {
       for (int w = 0; w < s; w++)                float c_w = c[q + w];
@@ -67,8 +60,6 @@ class Promote(Struct, frozen=True):
           y[p] += a[p][k] * x[k];            -->   for (int k = 0; k < n; k++)
                                                      y_kept += a[p][k] * x[k];
                                                    y[p] = y_kept;
-
-    Where the element depends on the loops inside, they are interchanged first.
     """
 
     arrays: tuple[str, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, cast, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, structs
@@ -72,17 +72,18 @@ def _directive(name: str, arguments: Sequence[str]) -> Directive:
     of_type = DIRECTIVES[name]
     fields = [field.name for field in structs.fields(of_type)]
     values: dict[str, Any] = {}
-    several = fields[0] if fields[:1] in (["arrays"], ["values"]) and arguments else ""
-    if several:
-        values[several] = arguments if several == "arrays" else [_pair(name, argument) for argument in arguments]
+    several = [field for field in structs.fields(of_type) if get_origin(field.type) is tuple]  # it is the only one
+    for field in several if arguments else ():
+        texts = get_args(field.type)[0] is str
+        values[field.name] = arguments if texts else [_pair(name, argument) for argument in arguments]
     in_order = True
     for place, argument in enumerate(() if several else arguments):
         word, named, value = (part.strip() for part in argument.partition("="))
         in_order = in_order and not named
-        field = word if named else fields[place] if in_order and place < len(fields) else ""
-        if field not in fields or field in values:
+        of = word if named else fields[place] if in_order and place < len(fields) else ""
+        if of not in fields or of in values:
             raise ScheduleError(f"`{argument}` has no place in `{name}({', '.join(fields)})`")
-        values[field] = value if named else word
+        values[of] = value if named else word
     missing = [field.name for field in structs.fields(of_type) if field.required and field.name not in values]
     try:
         if missing:

@@ -19,7 +19,7 @@ class Stride(Struct, frozen=True):
           meta_for (int u = 0; u < B1; u++)          for (int x = t; x < B0 * B1; x += threads)
             S(v, u);                                   S(x / B1, x % B1);
 
-    Legal always: the order of thread loops is free, by what ``meta_for`` promises.
+    Legal always: the order of thread loops is free, by what ``meta_for`` promises.  ``B0 * B1`` is to be an ``int``.
     """
 
     threads: int

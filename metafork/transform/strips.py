@@ -9,7 +9,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
-from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.rewriting import (
@@ -22,7 +21,7 @@ from metafork.ir.rewriting import (
 )
 from metafork.transform import legality
 from metafork.transform.directive import Refused
-from metafork.transform.nests.steady_loops import INT, Body, Nest, nests
+from metafork.transform.nests.steady_loops import INT, Body, Nest, nest_over
 from metafork.transform.nests.tile_strips import in_tile_strips
 
 
@@ -71,19 +70,15 @@ class Strips(Struct, frozen=True):
             one.type is not INT or one.extent.type is not INT for one in phase.threads
         ):
             return Refused("a block does not end with thread loops that count int", program.span)
-        facts = analyses.facts(program)
         if self.size:
-            return in_tile_strips(program, phase, self.loop, self.size, facts, analyses)
-        scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
-        for nest in nests(phase):
-            if nest.view.variable.name == self.loop:
-                ending = nest.ending(scope, prover)
-                reason = why_not_in_parts(nest) if isinstance(ending, Nest) else ending
-                if isinstance(ending, str) or reason is not None:
-                    return Refused(str(reason), nest.loop.span)
-                strips = _Strips(phase, ending, set(names_of(program))).body()
-                return replace(program, body=(*program.body[:-1], *strips))
-        return Refused(f"the ends of a loop over `{self.loop}` are not the same for all threads", program.span)
+            return in_tile_strips(program, phase, self.loop, self.size, analyses)
+        nest = nest_over(self.loop, phase, program, analyses)
+        if isinstance(nest, Refused):
+            return nest
+        if (reason := why_not_in_parts(nest)) is not None:
+            return Refused(reason, nest.loop.span)
+        strips = _Strips(phase, nest, set(names_of(program))).body()
+        return replace(program, body=(*program.body[:-1], *strips))
 
 
 def why_not_in_parts(nest: Nest) -> str | None:

@@ -37,7 +37,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import arrays_read, assigned_variables, map_expression, substitute, variables
+from metafork.ir.rewriting import arrays_read, assigned_variables, inlined, map_expression, variables
 from metafork.ir.visitor import Rewriter, changed
 from metafork.unrolling.ahead import unrolls
 from metafork.unrolling.jam import copied, side_by_side
@@ -188,16 +188,6 @@ def every(conditions: Sequence[ir.Expr]) -> ir.Expr:
     for other in others:
         result = ir.binary("&&", result, other)
     return result
-
-
-def inlined(test: ir.Expr, scalars: Body, values: Mapping[str, ir.Expr]) -> ir.Expr:
-    """Return a test with scalars replaced by their definitions."""
-    known = dict(values)
-    for one in scalars:
-        if isinstance(one, ir.Declare) and one.value is not None:
-            value = substitute(one.value, known)
-            known[one.name] = value if value.type is one.type else ir.Cast(one.type, value)
-    return substitute(test, known)
 
 
 def of_all(test: ir.Expr, scalars: Body, variable: str, places: Sequence[ir.Expr]) -> list[ir.Expr]:

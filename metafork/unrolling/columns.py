@@ -35,7 +35,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import ALIGNED
 from metafork.ir.marks import can_run_together
 from metafork.ir.names import fresh
-from metafork.ir.rewriting import variables
+from metafork.ir.rewriting import inlined, variables
 from metafork.unrolling.ahead import four_at_a_time
 from metafork.unrolling.coarsening import (
     LARGEST_TEST,
@@ -43,7 +43,6 @@ from metafork.unrolling.coarsening import (
     coarsened,
     computed_once,
     every,
-    inlined,
     loads_first,
     of_all,
     rows_of,

@@ -330,9 +330,11 @@ SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
     "other columns": partial(_columns, place=1),
 }
 """From the largest on; each gives its shape, or why there is none."""
-LARGER = "larger blocks"
-"""The shape that blocks had too few threads for, in blocks that compute more."""
+LARGER = "larger "
+"""Stands before the shape that blocks had too few threads for: it is tried in blocks that compute more."""
 OF_TREES = {"columns", "pairs"}
+WHOLE = {"taller", "columns"}
+"""Shapes that need whole vectors, where pairs stand behind them."""
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
@@ -363,7 +365,7 @@ def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
         return "blocks cannot compute more"
     if shape.columns and has_vectors(grown, tiled.analyses) is not True:
         return APART
-    whole = _whole_vectors(grown, tiled.analyses) if kind in ("taller", "columns") else ()
+    whole = _whole_vectors(grown, tiled.analyses) if kind in WHOLE else ()
     return replace(shape, program=grown, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
 
 
@@ -376,8 +378,6 @@ class RegisterTile(Strategy, frozen=True):
     """Let a thread run up to ``results`` iterations of thread loops that share loads, in one of some ``shapes``.
 
     ``grows``: blocks that may keep their threads do; others are tried where they have too many for that.
-    ``larger`` is the shape that comes first in blocks that compute more than as they were written: these had too few
-    threads for it.
     """
 
     name: str = "register_tile"
@@ -386,7 +386,6 @@ class RegisterTile(Strategy, frozen=True):
     results: int = 32
     shapes: tuple[str, ...] = tuple(SHAPES)
     grows: bool = True
-    larger: str = ""
 
     def __post_init__(self) -> None:
         if not 8 <= self.results <= 64:
@@ -412,25 +411,25 @@ class RegisterTile(Strategy, frozen=True):
         reasons: list[str] = []
         shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
         for number, kind in enumerate(shapes, 1):
-            shape = _in_larger_blocks(tiled, self.larger) if kind == LARGER else SHAPES[kind](tiled)
+            larger_blocks, kind = kind.startswith(LARGER), kind.removeprefix(LARGER)
+            shape = _in_larger_blocks(tiled, kind) if larger_blocks else SHAPES[kind](tiled)
             if isinstance(shape, _Shape):
                 keeps = self.grows and program.blocked
                 grown, larger = _grown(shape.program, analyses) if keeps else (shape.program, ())
-                stays = own or program.blocked or kind == LARGER
+                stays = own or program.blocked or larger_blocks
                 more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
                 left = shapes[number:]
-                if kind == LARGER:
-                    left = tuple(one for one in left if one in ("columns", "pairs"))
+                if larger_blocks:
+                    left = tuple(one for one in left if one in OF_TREES)
                 elif not own:
                     left = _left(left, kind, shape, grows=more or grown is not shape.program)
-                smaller = replace(self, shapes=left, larger="") if left else self._of_fewer(program)
-                if more:
-                    smaller = replace(self, shapes=(LARGER, *left), larger=kind)
-                whole = _whole_vectors(grown, analyses) if kind in ("taller", "columns") else ()
+                left = (f"{LARGER}{kind}", *left) if more else left
+                smaller = replace(self, shapes=left) if left else self._of_fewer(program)
+                whole = _whole_vectors(grown, analyses) if kind in WHOLE and not larger_blocks else ()
                 needs = (*shape.needs, *whole, *full_tiles(grown))
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 fewer_threads = program.blocked and not keeps
-                effect = Effect(f"{what}, in larger blocks" if kind == LARGER else what + ", of fewer" * fewer_threads)
+                effect = Effect(f"{what}, in larger blocks" if larger_blocks else what + ", of fewer" * fewer_threads)
                 note, schedule = f"a thread runs {shape.note}", (*shape.schedule, *larger)
                 return Applied(replace(version, program=grown), note, effect, (), needs, smaller, schedule)
             reasons.append(shape)

@@ -96,6 +96,7 @@ def test_a_file_and_a_module_are_plugins(folder, tmp_path_factory):
     done = metafork("optimize", "f.mf", *plugins, *names, cwd=folder, env=environment)
     assert "(small{threads=16})\n" in done.stdout
     assert "3*B <= MADE" in done.stdout
+    assert '"schedule"' not in (folder / "f.out" / "f.tree.json").read_text()  # the plugin does not say its directives
     assert "leaf 1" in metafork("select", "f.out", "--machine", "sm_90", "n=4", "B=2", cwd=folder).stdout
     outside = metafork("select", "f.out", "--machine", "sm_90", "n=4", "B=3", cwd=folder).stdout
     assert "3*B <= MADE does not hold: 9 > 7" in outside

@@ -46,17 +46,17 @@ class Names(Struct, frozen=True):
         if symbol is None or symbol.kind not in ("floor", "ceiling"):
             return None
         dividend, divisor = symbol.operands
-        above = value_of(dividend if symbol.kind == "floor" else dividend + divisor - 1, self)
-        below = value_of(divisor, self)
+        above = expression_of(dividend if symbol.kind == "floor" else dividend + divisor - 1, self)
+        below = expression_of(divisor, self)
         return None if above is None or below is None else binary("/", above, below)
 
 
-def value_of(value: Polynomial, names: Names) -> Expr | None:
+def expression_of(value: Polynomial, names: Names) -> Expr | None:
     """Return a polynomial as an expression, quotients written out; ``None`` where that cannot be."""
     ordered = sorted(value.terms().items(), key=lambda term: (term[1] < 0, not term[0]))
     if len(ordered) > TERMS_TOGETHER:
         pieces = (ordered[first : first + TERMS_TOGETHER] for first in range(0, len(ordered), TERMS_TOGETHER))
-        parts = [value_of(Polynomial(dict(piece)), names) for piece in pieces]
+        parts = [expression_of(Polynomial(dict(piece)), names) for piece in pieces]
         known = [one for one in parts if one is not None]
         return _joined("+", known) if len(known) == len(parts) else None
     total: Expr | None = None
@@ -90,8 +90,8 @@ def condition_of(condition: Constraint, names: Names) -> Expr | None:
     if relation == "<" and constant <= -1:
         value, relation = value + 1, "<="  # of integers
     terms = value.coefficients
-    left = value_of(Polynomial({mono: c for mono, c in terms.items() if c > 0}), names)
-    right = value_of(Polynomial({mono: -c for mono, c in terms.items() if c < 0}), names)
+    left = expression_of(Polynomial({mono: c for mono, c in terms.items() if c > 0}), names)
+    right = expression_of(Polynomial({mono: -c for mono, c in terms.items() if c < 0}), names)
     return None if left is None or right is None else binary(relation, left, right)
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from metafork.algebra.polynomial import Constraint, Polynomial, at_most, less_than
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.extents.accesses import Access, accesses_of
-from metafork.analysis.extents.extent_expressions import Names, condition_of, value_of
+from metafork.analysis.extents.extent_expressions import Names, condition_of, expression_of
 from metafork.analysis.extents.host_loops import WholeLoops, in_whole_loops
 from metafork.analysis.extents.reached import NEVER, Reach, Region, Top
 from metafork.analysis.extents.upper_bounds import upper_bounds
@@ -292,7 +292,7 @@ class _Pointer(Struct):
             return None
         reach.open.clear()
         for most in self._candidates(region, reach):
-            extent = value_of(most + 1, self.symbols)
+            extent = expression_of(most + 1, self.symbols)
             if extent is not None and reach.reaches(region, most):
                 return extent
         return None if any(top.is_made(region) for top in self.tops) else IntConst(0)
@@ -358,7 +358,7 @@ class _Pointer(Struct):
     def _why(self, reach: Reach) -> Unknown:
         """Return why no greatest index is proved."""
         covering = [*self._covering(self.region, Reach(self.tops), self._short(self.region))]
-        extents = [(most, value_of(most + 1, self.symbols)) for most in covering]
+        extents = [(most, expression_of(most + 1, self.symbols)) for most in covering]
         said = min(
             ((most, extent) for most, extent in extents if extent is not None),
             key=lambda one: sum(one[0].evaluate(point) for point in self.region.points),
@@ -372,14 +372,14 @@ class _Pointer(Struct):
             if {*others} & {*self.around}:
                 way_out = "of a loop around the schedule; say how many there are in all"
             return Unknown(f"the greatest index of `{self.array}` depends on {listed}, {way_out}", other=True)
-        other = any(value_of(bound, self.symbols) is None for top in self.tops for bound in top.bounds.ways)
+        other = any(expression_of(bound, self.symbols) is None for top in self.tops for bound in top.bounds.ways)
         if said is None:
             return Unknown(f"which index of `{self.array}` is the greatest is not known in parameters", other=other)
         most, extent = said
         missed = reach.missed or {}
         launch = ", ".join(f"{name} = {missed[name]}" for name in sorted(missed) if name in self.names)
         for_ = f" (it may not be for {launch})" if launch else ""
-        last = value_of(most, self.symbols)
+        last = expression_of(most, self.symbols)
         assert last is not None
         element = f"{self.array}[{expression(last)}]"
         return Unknown(

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 
 from metafork.algebra.polynomial import at_most
 from metafork.algebra.prover import Prover
+from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import CountedLoop, counted_loop
 from metafork.analysis.references import breaks
 from metafork.analysis.values.scope import Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import assigned_variables, variables, without_unread
+from metafork.transform.directive import Refused
 
 Body = tuple[ir.Stmt, ...]
 INT = ScalarType.INT
@@ -97,6 +99,17 @@ def nests(phase: ir.Phase) -> Iterator[Nest]:
                 code, steady = then, inside
             case _:
                 return
+
+
+def nest_over(variable: str, phase: ir.Phase, program: ir.Program, analyses: Analyses) -> Nest | Refused:
+    """Return the loop of a phase over a variable, with what is known of its end, or why it has no strips."""
+    facts = analyses.facts(program)
+    scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
+    for nest in nests(phase):
+        if nest.view.variable.name == variable:
+            ending = nest.ending(scope, prover)
+            return Refused(ending, nest.loop.span) if isinstance(ending, str) else ending
+    return Refused(f"the ends of a loop over `{variable}` are not the same for all threads", program.span)
 
 
 def _end(view: CountedLoop) -> ir.Expr | None:

@@ -34,7 +34,6 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.counted_loops import conjuncts
-from metafork.analysis.values.scope import Facts, Scope
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import common_type
 from metafork.ir.names import fresh
@@ -43,31 +42,28 @@ from metafork.ir.rewriting import names_in, names_of, private_arrays, substitute
 from metafork.transform import legality
 from metafork.transform.directive import Refused
 from metafork.transform.loops import SerialLoop, counting
-from metafork.transform.nests.steady_loops import INT, Body, Nest, nests
+from metafork.transform.nests.steady_loops import INT, Body, Nest, nest_over
 
 ORDERED = frozenset({"<", "<=", ">", ">="})
 
 
 def in_tile_strips(
-    program: ir.Program, phase: ir.Phase, loop: str, size: int, facts: Facts, analyses: Analyses
+    program: ir.Program, phase: ir.Phase, loop: str, size: int, analyses: Analyses
 ) -> ir.Program | Refused:
     """Return the program whose blocks walk a loop of a phase, in two tiles of a thread, in strips of ``size``."""
     tiles = _tiles(phase)
     if tiles is None:
         return Refused("a thread has no two tiles of results, one in the other", phase.span)
-    scope, prover = Scope.of(facts), analyses.prover(facts.constraints, facts.derived)
-    for nest in nests(replace(phase, body=tiles[1])):
-        if nest.view.variable.name == loop:
-            ending = nest.ending(scope, prover)
-            reason = _why_no_sums(program, phase, nest) if isinstance(ending, Nest) else ending
-            if isinstance(ending, str) or reason is not None:
-                return Refused(str(reason), nest.loop.span)
-            for tile in tiles[0] if _meet(nest) else ():
-                loop_of_tile = SerialLoop(tile.loop, tile.variable, ir.IntConst(tile.trips))
-                if refused := legality.independent(program, loop_of_tile, analyses):
-                    return refused
-            return _Strips(program, phase, ending, size).program()
-    return Refused(f"the ends of a loop over `{loop}` are not the same for all threads", program.span)
+    nest = nest_over(loop, replace(phase, body=tiles[1]), program, analyses)
+    if isinstance(nest, Refused):
+        return nest
+    if (reason := _why_no_sums(program, phase, nest)) is not None:
+        return Refused(reason, nest.loop.span)
+    for tile in tiles[0] if _meet(nest) else ():
+        loop_of_tile = SerialLoop(tile.loop, tile.variable, ir.IntConst(tile.trips))
+        if refused := legality.independent(program, loop_of_tile, analyses):
+            return refused
+    return _Strips(program, phase, nest, size).program()
 
 
 def _why_no_sums(program: ir.Program, phase: ir.Phase, nest: Nest) -> str | None:
