@@ -157,11 +157,11 @@ class Bench:
         exact = flags == PLAIN and not case.options
         return self.run(case, module, case.function, names, shape, want, exact, "our kernel", False)
 
-    def expert(self, case, flags, want):
+    def expert(self, case, flags, shape, want):
         module = self.module(EXPERTS / case.expert, flags)
         exact = flags == PLAIN and not case.other_order
         function, names = case.expert_function, case.expert_arguments
-        return self.run(case, module, function, names, {}, want, exact, "the expert's", True)
+        return figures(self.run(case, module, function, names, shape, want, exact, "the expert's", True)[0])
 
     def measure(self, case, static):
         """All figures of one program."""
@@ -173,11 +173,10 @@ class Bench:
         for shape in case.shapes:
             want = self._serial(case, reference, shape)
             launches, _ = self.ours(case, text, FUSED, shape, want)
-            tried.append((figures(launches), shape, want))
-        expert = figures(self.expert(case, FUSED, want)[0])
-        best, shape, want = min(tried, key=lambda one: _cost(case, one[0], expert))
+            expert = self.expert(case, FUSED, shape, want) if case.expert_has_shape or not tried else tried[0][1]
+            tried.append((figures(launches), expert, shape, want))
+        best, expert, shape, want = min(tried, key=lambda one: _cost(case, *one[:2]))
         plain, ulp = self.ours(case, text, PLAIN, shape, want)
-        expert_plain, _ = self.expert(case, PLAIN, want)
         row = {
             "name": case.name,
             "source": case.source,
@@ -189,14 +188,14 @@ class Bench:
             "ours": best,
             "expert": expert,
             "oursUnfused": figures(plain),
-            "expertUnfused": figures(expert_plain),
-            "shapes": [_tried(got, one) for got, one, _ in tried],
+            "expertUnfused": self.expert(case, PLAIN, shape, want),
+            "shapes": [_tried(got, one, of) for got, of, one, _ in tried],
         }
         if static:
-            row |= self._instances(case, reference, expert)
+            row |= self._instances(case, reference, {str(one): of for _, of, one, _ in tried})
         return row
 
-    def _instances(self, case, reference, expert):
+    def _instances(self, case, reference, experts):
         """The figures of kernels compiled for the values of the shape where they run, at the best of the shapes."""
         source, tried = ROOT / case.source, []
         unit = parse(read_source(source), reassociate=bool(case.options))
@@ -213,11 +212,12 @@ class Bench:
             if not all(launch.kernel.removesuffix("_large") in constant for launch in launches):
                 raise WrongResultError(f"{case.name}: no kernel for the values of {shape} ran")
             tried.append((figures(launches), shape, text, want))
-        best, shape, text, want = min(tried, key=lambda one: _cost(case, one[0], expert))
+        best, shape, text, want = min(tried, key=lambda one: _cost(case, one[0], experts[str(one[1])]))
         plain, _ = self.ours(case, text, PLAIN, shape, want)
-        shapes = [_tried(got, one) for got, one, _, _ in tried]
+        shapes = [_tried(got, one, experts[str(one)]) for got, one, _, _ in tried]
         return {
             "staticShape": shape,
+            "expertStatic": experts[str(shape)],
             "oursStatic": best,
             "oursStaticUnfused": figures(plain),
             "staticShapes": shapes,
@@ -231,16 +231,17 @@ class Bench:
 
 
 def _cost(case, figures, expert):
-    """By what shapes are compared: whether the goal is missed, then warp instructions."""
+    """By what shapes are compared: whether the goal is missed, then warp instructions over the expert's."""
     reached = case.goal is None or (
         figures["instructions"] <= case.goal * expert["instructions"]
         and figures["sectors"] <= SECTORS * expert["sectors"]
     )
-    return not reached, figures["instructions"]
+    return not reached, figures["instructions"] / expert["instructions"]
 
 
-def _tried(figures, shape):
-    return {"shape": shape, "instructions": figures["instructions"], "sectors": figures["sectors"]}
+def _tried(figures, shape, expert):
+    both = {key: figures[key] for key in ("instructions", "sectors")}
+    return {"shape": shape, **both, "expert": {key: expert[key] for key in both}}
 
 
 def ratio(row, key="instructions", ours="ours", expert="expert"):
@@ -250,7 +251,7 @@ def ratio(row, key="instructions", ours="ours", expert="expert"):
 
 def at_shapes(row, key="instructions"):
     """Ours over the expert's at the median of the shapes, and at the one that is listed first."""
-    found = [one[key] / row["expert"][key] for one in row["shapes"]]
+    found = [one[key] / one["expert"][key] for one in row["shapes"]]
     return statistics.median(found), found[0]
 
 
@@ -274,7 +275,7 @@ def line(row):
     resident = f"{ours['occupancy']:.0%} / {expert['occupancy']:.0%}"
     memory = [f"{ours[key] / 1000:.0f} / {expert[key] / 1000:.0f}" for key in ("sectors", "wavefronts")]
     goal = "" if row["goal"] is None else f"{row['goal']:g}"
-    constants = f"{ratio(row, ours='oursStatic'):.2f}" if "oursStatic" in row else ""
+    constants = f"{ratio(row, ours='oursStatic', expert='expertStatic'):.2f}" if "oursStatic" in row else ""
     unfused = f"{ratio(row, ours='oursUnfused', expert='expertUnfused'):.2f}"
     bound = f"{expert['instructions'] / row['bound']:.2f}"
     others = " / ".join(f"{one:.2f}" for one in at_shapes(row))

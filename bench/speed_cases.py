@@ -45,6 +45,11 @@ class Case:
     other_order: bool = False
     options: tuple[str, ...] = ()
 
+    @property
+    def expert_has_shape(self):
+        """Whether the expert's kernel has the threads of each shape."""
+        return not self.shapes[0].keys().isdisjoint(self.expert_arguments.split())
+
 
 def _shapes(names, *rows):
     return tuple(dict(zip(names.split(), row, strict=True)) for row in rows)
@@ -129,10 +134,24 @@ CASES = (
         {"n": 3840},
     ),
     _case(
+        "matmul, n = 256", "examples/matmul.mf", "matmul", "n B0 ub1 s a b c", {"n": 256},
+        _shapes("B0 ub1 s", (64, 16, 4), (64, 16, 8), (32, 16, 8), (64, 8, 8), (128, 8, 16), (32, 32, 8)),
+        _floats(a="n n", b="n n", c="n n"), "c",
+        "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
+        {"n": 4096},
+    ),
+    _case(
         "matmul, s0 by s1 a thread", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
         _shapes("B K s0 s1", (16, 16, 4, 4), (16, 64, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
+        {"n": 4096},
+    ),
+    _case(
+        "matmul, s0 by s1 a thread, n = 256", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 256},
+        _shapes("B K s0 s1", (16, 16, 8, 8), (16, 8, 8, 8), (16, 32, 8, 8), (16, 64, 4, 4), (16, 32, 4, 4)),
+        _floats(a="n n", b="n n", c="n n"), "c",
+        "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
         {"n": 4096},
     ),
     _case(
@@ -142,27 +161,20 @@ CASES = (
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
         {"n": 4096},
     ),
-    _case(
-        "product under meta_block", "bench/programs/product.mf", "product", "n B0 B1 a b c", {"n": 256},
-        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
-        _floats(a="n n", b="n n", c="n n"), "c",
-        "matmul.product", "n a b c", _product(256, 256, 256), COMPUTE,
-        {"n": 4096},
-    ),
-    _case(
-        "product under meta_block, +=", "bench/programs/product_update.mf", "product_update", "n B0 B1 a b c",
-        {"n": 256},
-        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
-        _floats(a="n n", b="n n", c="n n"), "c",
-        "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
-        {"n": 4096},
-    ),
-    _case(
-        "lower triangle of a * a^T", "bench/programs/syrk.mf", "syrk", "n B0 B1 a c", {"n": 256},
-        _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
-        _floats(a="n n", c="n n"), "c",
-        "matmul.syrk", "n a c", _product(256, 256, 256) / 2, COMPUTE,
-        {"n": 4096},
+    *(
+        _case(
+            name + ending, f"bench/programs/{function}.mf", function, f"n B0 B1 {arrays}", {"n": n},
+            _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
+            _floats(**dict.fromkeys(arrays.split(), "n n")), "c",
+            f"matmul.{function}", f"n {arrays}", _product(n, n, n) / (2 if function == "syrk" else 1), COMPUTE,
+            {"n": large},
+        )
+        for n, large, ending in ((256, 4096, ""), (250, 4090, ", n = 250"))
+        for name, function, arrays in (
+            ("product under meta_block", "product", "a b c"),
+            ("product under meta_block, +=", "product_update", "a b c"),
+            ("lower triangle of a * a^T", "syrk", "a c"),
+        )
     ),
     _case(
         "matmul, tall", "bench/programs/matmul_tall.mf", "matmul_tall", "m l n B0 B1 s K a b c",
@@ -355,7 +367,7 @@ CASES = (
         "softmax of rows", "bench/programs/softmax.mf", "softmax", "m n B x y", {"m": 256, "n": 512},
         _shapes("B", (64,), (128,), (256,)),
         _floats(x="m n", y="m n"), "y",
-        "reductions.softmax", "m n x y", 16 * 256 * 512 / WARP, None,
+        "reductions.softmax_by_blocks", "m n B x y", 16 * 256 * 512 / WARP, None,
         {"m": 2**16}, ulp=4, other_order=True,
     ),
     _case(
@@ -363,7 +375,7 @@ CASES = (
         {"m": 256, "n": 512, "eps": np.float32(1e-5)},
         _shapes("B", (64,), (128,), (256,)),
         _floats(x="m n", gain="n", shift="n", y="m n"), "y",
-        "reductions.layer_norm", "m n eps x gain shift y", 8 * 256 * 512 / WARP, None,
+        "reductions.layer_norm_by_blocks", "m n B eps x gain shift y", 8 * 256 * 512 / WARP, None,
         {"m": 2**16}, other_order=True,
     ),
     _case(

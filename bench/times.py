@@ -101,7 +101,7 @@ class Runtime:
 
 
 class Program:
-    """One program on the device: sizes, arrays, the expert's result and time."""
+    """One program on the device: sizes, arrays, the expert's result and time, at the first shape where it has one."""
 
     def __init__(self, case, expert):
         runtime = Runtime(expert)
@@ -114,7 +114,7 @@ class Program:
         library = ctypes.CDLL(str(library))
         names = self.case.expert_arguments.split()
         copies = {name: self.runtime.array(self.arrays[name]) for name in names if name in self.arrays}
-        values = self.sizes | self.arrays
+        values = self.sizes | self.case.shapes[0] | self.arrays
         function, words = (
             library[self.case.expert_function],
             [copies.get(name) or argument(values[name]) for name in names],

@@ -55,44 +55,66 @@ extern "C" void expert_strided(int n, int lda, int ldb, int ldc, const float *a,
 }
 
 // c = a * b, c += a * b, or the lower triangle of c = a * a^T: a block computes 128 x 128, a thread 8 x 8 in registers; tiles of 8 steps in
-// two buffers, of which the next is fetched into registers while this one is multiplied.
+// two buffers, of which the next is fetched into registers while this one is multiplied.  RAGGED: for any n, element by element, where
+// neighbouring threads have neighbouring elements.
 namespace {
 
 constexpr int WIDE = 128, DEEP = 8;
 
-template <bool TRIANGLE, bool UPDATE = false>
+template <bool TRIANGLE, bool UPDATE = false, bool RAGGED = false>
 __global__ void __launch_bounds__(THREADS) large(int n, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c) {
     if (TRIANGLE && blockIdx.x > blockIdx.y) return;
-    __shared__ __align__(16) float left[2][DEEP][WIDE], right[2][DEEP][WIDE];
-    const int thread = threadIdx.x, row = thread / 16 * 4, column = thread % 16 * 4, at = thread % 2 * 4;
-    const float *from_a = a + (blockIdx.y * WIDE + thread / 2) * n + at;
-    const float *from_b = TRIANGLE ? b + (blockIdx.x * WIDE + thread / 2) * n + at : b + thread / 32 * n + blockIdx.x * WIDE + thread % 32 * 4;
-    float sum[8][8] = {};
+    __shared__ __align__(16) float left[2][DEEP][WIDE + 4], right[2][DEEP][WIDE + 4];
+    const int thread = threadIdx.x, row = thread / 16 * 4, column = thread % 16 * 4, first_y = blockIdx.y * WIDE, first_x = blockIdx.x * WIDE;
+    // Of a tile of 128 rows and 8 columns, and of one of 8 rows and 128: where a thread's elements are, and how far apart.
+    const int tall_y = RAGGED ? thread / 8 : thread / 2, tall_x = RAGGED ? thread % 8 : thread % 2 * 4, tall = RAGGED ? 32 : 0;
+    const int wide_y = RAGGED ? thread / 128 : thread / 32, wide_x = RAGGED ? thread % 128 : thread % 32 * 4, wide = RAGGED ? 2 : 0;
+    const float *from_a = a + (first_y + tall_y) * n + tall_x;
+    const float *from_b = TRIANGLE ? b + (first_x + tall_y) * n + tall_x : b + wide_y * n + first_x + wide_x;
+    float sum[8][8] = {}, next_a[4], next_b[4];
     if (UPDATE)
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
             for (int j = 0; j < 8; j += 4) {
-                const int y = blockIdx.y * WIDE + i / 4 * 64 + row + i % 4, x = blockIdx.x * WIDE + j / 4 * 64 + column;
-                *(float4 *)&sum[i][j] = *(const float4 *)(c + y * n + x);
+                const int y = first_y + i / 4 * 64 + row + i % 4, x = first_x + j / 4 * 64 + column;
+                if (!RAGGED) *(float4 *)&sum[i][j] = *(const float4 *)(c + y * n + x);
+                else
+                    for (int part = 0; part < 4; part++)
+                        if (y < n && x + part < n) sum[i][j + part] = c[y * n + x + part];
             }
-    float4 next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
-    int now = 0;
-    const auto by_columns = [&](float (*tile)[WIDE], const float4 &four) {
-        tile[at][thread / 2] = four.x, tile[at + 1][thread / 2] = four.y, tile[at + 2][thread / 2] = four.z, tile[at + 3][thread / 2] = four.w;
+    const auto four = [&](float *to, const float *from, int rows, int columns, int apart) {
+        if (!RAGGED) *(float4 *)to = *(const float4 *)from;
+        else
+#pragma unroll
+            for (int i = 0; i < 4; i++) to[i] = i * apart < rows && columns > 0 ? from[i * apart * n] : 0;
+    };
+    const auto fetch = [&](int k) {
+        four(next_a, from_a, n - first_y - tall_y, n - k - tall_x, tall);
+        if (TRIANGLE) four(next_b, from_b, n - first_x - tall_y, n - k - tall_x, tall);
+        else four(next_b, from_b, n - k - wide_y, n - first_x - wide_x, wide);
+    };
+    const auto by_columns = [&](float (*tile)[WIDE + 4], const float *from) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) tile[tall_x + (RAGGED ? 0 : i)][tall_y + i * tall] = from[i];
     };
     const auto put = [&](int buffer) {
         by_columns(left[buffer], next_a);
         if (TRIANGLE) by_columns(right[buffer], next_b);
-        else *(float4 *)&right[buffer][thread / 32][thread % 32 * 4] = next_b;
+        else if (!RAGGED) *(float4 *)&right[buffer][wide_y][wide_x] = *(const float4 *)next_b;
+        else
+#pragma unroll
+            for (int i = 0; i < 4; i++) right[buffer][wide_y + i * wide][wide_x] = next_b[i];
     };
+    int now = 0;
+    fetch(0);
     put(0);
     __syncthreads();
     for (int k = 0; k < n; k += DEEP) {
         const bool more = k + DEEP < n;
         if (more) {
             from_a += DEEP, from_b += TRIANGLE ? DEEP : DEEP * n;
-            next_a = *(const float4 *)from_a, next_b = *(const float4 *)from_b;
+            fetch(k + DEEP);
         }
 #pragma unroll
         for (int z = 0; z < DEEP; z++) {
@@ -112,22 +134,27 @@ __global__ void __launch_bounds__(THREADS) large(int n, const float *__restrict_
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) {
-        const int y = blockIdx.y * WIDE + i / 4 * 64 + row + i % 4;
+        const int y = first_y + i / 4 * 64 + row + i % 4;
 #pragma unroll
         for (int j = 0; j < 8; j += 4) {
-            const int x = blockIdx.x * WIDE + j / 4 * 64 + column;
-            if (!TRIANGLE || x + 3 <= y) *(float4 *)(c + y * n + x) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
+            const int x = first_x + j / 4 * 64 + column, past = TRIANGLE ? y + 1 : n;
+            if (RAGGED && y >= n) continue;
+            if (!RAGGED && (!TRIANGLE || x + 3 <= y)) *(float4 *)(c + y * n + x) = make_float4(sum[i][j], sum[i][j + 1], sum[i][j + 2], sum[i][j + 3]);
             else
                 for (int part = 0; part < 4; part++)
-                    if (x + part <= y) c[y * n + x + part] = sum[i][j + part];
+                    if (x + part < past) c[y * n + x + part] = sum[i][j + part];
         }
     }
 }
 
 }  // namespace
 
-extern "C" void expert_product(int n, const float *a, const float *b, float *c) { large<false><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, b, c); }
-extern "C" void expert_product_update(int n, const float *a, const float *b, float *c) {
-    large<false, true><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, b, c);
+template <bool TRIANGLE, bool UPDATE> void large_of(int n, const float *a, const float *b, float *c) {
+    const dim3 blocks((n + WIDE - 1) / WIDE, (n + WIDE - 1) / WIDE);
+    if (n % WIDE == 0) large<TRIANGLE, UPDATE><<<blocks, THREADS>>>(n, a, b, c);
+    else large<TRIANGLE, UPDATE, true><<<blocks, THREADS>>>(n, a, b, c);
 }
-extern "C" void expert_syrk(int n, const float *a, float *c) { large<true><<<dim3(n / WIDE, n / WIDE), THREADS>>>(n, a, a, c); }
+
+extern "C" void expert_product(int n, const float *a, const float *b, float *c) { large_of<false, false>(n, a, b, c); }
+extern "C" void expert_product_update(int n, const float *a, const float *b, float *c) { large_of<false, true>(n, a, b, c); }
+extern "C" void expert_syrk(int n, const float *a, float *c) { large_of<true, false>(n, a, a, c); }

@@ -114,6 +114,85 @@ __global__ void layer_norm(int n, float eps, const float *__restrict__ x, const 
     }
 }
 
+// A row of 512 a block of B threads, in registers: warps add up, and each thread adds what the warps found.
+template <int B> struct __align__(512 / B < 4 ? 2048 / B : 16) Part {
+    static constexpr int WIDE = 512 / B < 4 ? 512 / B : 4, PARTS = 512 / B / WIDE;
+    float at[WIDE];
+};
+
+template <int B, class Of> __device__ float over_block(float *ends, float v, Of of) {
+#pragma unroll
+    for (int k = 16; k > 0; k /= 2) v = of(v, __shfl_xor_sync(~0u, v, k));
+    if (threadIdx.x % 32 == 0) ends[threadIdx.x / 32] = v;
+    __syncthreads();
+    float each[B / 32];
+#pragma unroll
+    for (int k = 0; k < B / 32; k += B < 128 ? 2 : 4) {
+        if (B < 128) *(float2 *)each = *(const float2 *)ends;
+        else *(float4 *)(each + k) = *(const float4 *)(ends + k);
+    }
+    v = each[0];
+#pragma unroll
+    for (int k = 1; k < B / 32; k++) v = of(v, each[k]);
+    return v;
+}
+
+template <int B> __global__ void softmax_by_blocks(int n, const float *__restrict__ x, float *__restrict__ y) {
+    using P = Part<B>;
+    __shared__ __align__(16) float ends[2][B / 32];
+    const P *const from = (const P *)(x + blockIdx.x * n) + threadIdx.x;
+    P v[P::PARTS];
+    float most = -INFINITY, sum = 0;
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++) {
+        v[k] = from[k * B];
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) most = fmaxf(most, v[k].at[c]);
+    }
+    most = over_block<B>(ends[0], most, [](float p, float q) { return fmaxf(p, q); });
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++)
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) sum += v[k].at[c] = expf(v[k].at[c] - most);
+    sum = __fdividef(1, over_block<B>(ends[1], sum, [](float p, float q) { return p + q; }));
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++) {
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) v[k].at[c] *= sum;
+        ((P *)(y + blockIdx.x * n) + threadIdx.x)[k * B] = v[k];
+    }
+}
+
+template <int B>
+__global__ void layer_norm_by_blocks(int n, float share, float eps, const float *__restrict__ x, const float *__restrict__ gain,
+                                     const float *__restrict__ shift, float *__restrict__ y) {
+    using P = Part<B>;
+    __shared__ __align__(16) float ends[2][B / 32];
+    const P *const from = (const P *)(x + blockIdx.x * n) + threadIdx.x;
+    P v[P::PARTS];
+    float sum = 0, squares = 0;
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++) {
+        v[k] = from[k * B];
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) sum += v[k].at[c];
+    }
+    const auto plus = [](float p, float q) { return p + q; };
+    const float mean = over_block<B>(ends[0], sum, plus) * share;
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++)
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) v[k].at[c] -= mean, squares += v[k].at[c] * v[k].at[c];
+    const float scale = rsqrtf(over_block<B>(ends[1], squares, plus) * share + eps);
+#pragma unroll
+    for (int k = 0; k < P::PARTS; k++) {
+        const P p = ((const P *)gain)[k * B + threadIdx.x], q = ((const P *)shift)[k * B + threadIdx.x];
+#pragma unroll
+        for (int c = 0; c < P::WIDE; c++) v[k].at[c] = v[k].at[c] * scale * p.at[c] + q.at[c];
+        ((P *)(y + blockIdx.x * n) + threadIdx.x)[k * B] = v[k];
+    }
+}
+
 // A row a warp.
 __global__ void row_product(int n, const float *__restrict__ a, const float *__restrict__ x, float *__restrict__ y) {
     const int row = blockIdx.x * 4 + threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -182,6 +261,12 @@ extern "C" void expert_matvec_transposed(int m, int n, const float *A, const flo
 extern "C" void expert_softmax(int m, int n, const float *x, float *y) { softmax<<<m / 4, 128>>>(n, x, y); }
 extern "C" void expert_layer_norm(int m, int n, float eps, const float *x, const float *gain, const float *shift, float *y) {
     layer_norm<<<m / 4, 128>>>(n, eps, x, gain, shift, y);
+}
+#define BY_BLOCKS(kernel, ...) \
+    B == 64 ? kernel<64><<<m, 64>>>(__VA_ARGS__) : B == 128 ? kernel<128><<<m, 128>>>(__VA_ARGS__) : kernel<256><<<m, 256>>>(__VA_ARGS__)
+extern "C" void expert_softmax_by_blocks(int m, int n, int B, const float *x, float *y) { BY_BLOCKS(softmax_by_blocks, n, x, y); }
+extern "C" void expert_layer_norm_by_blocks(int m, int n, int B, float eps, const float *x, const float *gain, const float *shift, float *y) {
+    BY_BLOCKS(layer_norm_by_blocks, n, 1.0f / n, eps, x, gain, shift, y);
 }
 extern "C" void expert_row_product(int m, int n, const float *a, const float *x, float *y) { row_product<<<m / 4, 128>>>(n, a, x, y); }
 extern "C" void expert_dot_all(int n, const float *x, const float *y, float *sum) { dot_all<<<n / 4096, 256>>>((const float4 *)x, (const float4 *)y, sum); }
