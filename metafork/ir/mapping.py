@@ -46,7 +46,7 @@ class Mapping(Struct, frozen=True):
     ``decided`` is true if a ``cache`` clause or the caching strategy chose the arrays.  ``layouts`` are the
     arrays whose tiles in shared memory are not laid out row by row; ``transposed`` are global ones whose structures
     warps move in the order of memory (``metafork.analysis.memory.structures``).  ``wide`` says that threads read
-    neighbours in shared memory by one access (``metafork.unrolling.shared_vectors``), for which tiles may be
+    neighbours by one access (``metafork.unrolling.shared_vectors``, ``aligned_walks``), for which tiles may be
     interleaved (``metafork.analysis.memory.interleaving``).  ``stages`` is how many buffers those windows have whose
     copies may run ahead of a block-level loop (``metafork.analysis.memory.stages``): 1, or 2 in turn.
     """

@@ -151,7 +151,7 @@ class Transpose(Struct, frozen=True):
 
 
 class Vectorize(Struct, frozen=True):
-    """Let threads read neighbours in shared memory by one access, for which tiles may be interleaved.
+    """Let threads read elements that they need one after the other by one access; tiles may be interleaved for that.
 
     vectorize()::
 

@@ -34,7 +34,7 @@ from metafork.ir.polynomial_code import conjunction
 from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
 from metafork.unrolling.shared_loads import changing_scalars
 from metafork.unrolling.short_loops import without_short_loops
-from metafork.unrolling.vectors import divides, values_of, with_vectors
+from metafork.unrolling.vectors import divides, wide_in, with_vectors
 
 INT = ScalarType.INT
 MOST_ASSIGNED = 256
@@ -101,7 +101,7 @@ class _Wide(Struct, frozen=True):
             return None
         four, *rest = four_together(straight, self.taken)
         vectors = with_vectors((four,), known, self.divisible, self.begins, 1, self.taken)
-        if not memories & _wide_in(vectors.body):
+        if not memories & wide_in(vectors.body):
             return None
         (wide,) = vectors.body
         assert isinstance(wide, ir.For)
@@ -119,14 +119,3 @@ def _copies(body: Body) -> int:
     """Return how many copies of a loop's body are asked for: what is the same in several is computed once."""
     assigned = sum(isinstance(stmt, ir.Assign) for stmt in ir.walk_statements(body))
     return next((count for count in (4, 2) if count * assigned <= MOST_ASSIGNED), 0)
-
-
-def _wide_in(body: Body) -> set[str]:
-    """Return the memories of which something reads several elements by one access."""
-    return {
-        part.array
-        for stmt in ir.walk_statements(body)
-        for expr in values_of(stmt)
-        for part in ir.walk_expression(expr)
-        if isinstance(part, ir.Element) and part.part is not None
-    }

@@ -24,10 +24,12 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import builtin
 from metafork.ir.names import fresh
 from metafork.ir.visitor import Body, Rewriter, changed
+from metafork.unrolling.aligned_walks import with_aligned_walks
 from metafork.unrolling.coarsening import coarsened
 from metafork.unrolling.columns import Around, Several, in_columns
 from metafork.unrolling.jam import jammed
 from metafork.unrolling.shared_vectors import with_wide_reads
+from metafork.unrolling.vectors import THREAD
 from metafork.unrolling.warp_steps import Block, with_warp_steps
 
 INT = ScalarType.INT
@@ -112,6 +114,12 @@ class ThreadCode(Rewriter):
         else:
             for one in reversed(several):
                 body = coarsened(one.loop, one.thread, one.count, body, self.own, self.taken, self.row)
+        if self.program.mapping.wide:
+            known = {
+                loop.var: Polynomial.symbol(f"{THREAD} {loop.var}" if loop is phase.threads[-1] else loop.var)
+                for loop in phase.threads
+            }
+            body = with_aligned_walks(body, known, {array.name for array in self.program.arrays}, self.taken)
         if self.begins and self.program.mapping.wide:
             wide = with_wide_reads((*declarations, *body), self.begins, self._integers(), self.taken)
             body = wide[len(declarations) :]

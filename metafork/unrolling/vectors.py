@@ -369,6 +369,17 @@ def divides(number: int, value: ir.Expr) -> ir.Expr:
     return ir.binary("==", ir.binary("%", value, ir.IntConst(number)), ir.IntConst(0))
 
 
+def wide_in(body: Body) -> set[str]:
+    """Return the memories of which something reads several elements by one access."""
+    return {
+        part.array
+        for stmt in ir.walk_statements(body)
+        for expr in values_of(stmt)
+        for part in ir.walk_expression(expr)
+        if isinstance(part, ir.Element) and part.part is not None
+    }
+
+
 def values_of(stmt: ir.Stmt) -> list[ir.Expr]:
     """Return the expressions that a statement itself evaluates, but for the target that it stores to."""
     match stmt:

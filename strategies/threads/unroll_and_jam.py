@@ -11,8 +11,9 @@
 
 The directive ``unroll_and_jam`` marks the loops and says what is proved (``metafork.transform.unroll_and_jam``).  Loops
 in which loops inside load what does not depend on them are taken, two nested ones too (``s0`` by ``s1`` results).
-Neighbours in shared memory are then read by one access, where that changes anything.  It spends registers to save
-loads, and makes a variant of its leaf for where they are there.
+What a thread reads element after element is then read by one access, from shared memory or from a row of its own in
+global memory (``metafork.unrolling``), also where no loop is jammed.  It spends registers to save loads, and makes a
+variant of its leaf for where they are there.
 """
 
 from __future__ import annotations
@@ -64,8 +65,13 @@ class UnrollAndJam(Strategy, frozen=True):
             tiled, schedule = tiled.mapped(wide=True), (*schedule, Vectorize())
         if tiled is program:
             return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
-        note = f"{self.most} iterations of a loop run together, and share what loops in it load"
-        return Applied(Version(tiled, version.ir_strategies), note, Effect("unroll-and-jam"), schedule=schedule)
+        note, effect = (
+            f"{self.most} iterations of a loop run together, and share what loops in it load",
+            "unroll-and-jam",
+        )
+        if not jammed_loops(tiled):
+            note, effect = "a thread reads elements that it needs one after the other by one access", "vectors"
+        return Applied(Version(tiled, version.ir_strategies), note, Effect(effect), schedule=schedule)
 
     def _jammed(self, program: Program, body: Sequence[ir.Stmt], analyses: Analyses) -> tuple[Program, int]:
         """Return a program with loops of a thread's code jammed, and how many iterations of nested ones that makes."""
