@@ -7,6 +7,7 @@ from metafork.evaluators.counter import NotKnown
 from metafork.ir.kernel import Kernel
 from metafork.ir.program import Program
 from metafork.lowering.lowering import CannotLowerError, lower
+from metafork.unrolling.vectors import wide_in
 
 
 def kernel_of(program: Program, analyses: Analyses) -> Kernel | NotKnown:
@@ -38,3 +39,9 @@ def differ(first: Program, second: Program, analyses: Analyses) -> bool:
     """Say whether two programs have kernels that differ in their code."""
     one, other = kernel_of(first, analyses), kernel_of(second, analyses)
     return not isinstance(one, NotKnown) and not isinstance(other, NotKnown) and one.body != other.body
+
+
+def read_by_vectors(program: Program, analyses: Analyses) -> frozenset[str]:
+    """Return the memories of which a thread reads several elements by one access; none where there is no kernel."""
+    kernel = kernel_of(program, analyses)
+    return frozenset() if isinstance(kernel, NotKnown) else frozenset(wide_in(kernel.body))

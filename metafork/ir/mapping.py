@@ -30,12 +30,12 @@ ROW_BY_ROW = Layout()
 
 FORMS = {
     "rows": ROW_BY_ROW,
-    "padded": Layout(padding=1),
+    **{"padded" if count == 1 else f"padded{count}": Layout(padding=count) for count in (1, 2, 4)},
     "xor": Layout("row"),
     **{f"xor{bits}": Layout("row", bits) for bits in range(1, 5)},
     "reversed": Layout("reversed"),
 }
-"""Layouts by their words: columns combined with all bits of the row, with the lowest of them, ..."""
+"""Layouts by their words: columns more in each row, columns combined with all bits of the row, or the lowest, ..."""
 
 FORM_OF = {layout: word for word, layout in FORMS.items()}
 

@@ -18,20 +18,29 @@ variant of its leaf for where they are there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import ClassVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from metafork.analysis.analyses import Analyses
+from metafork.analysis.memory.block_memory import block_memory
 from metafork.analysis.values.loop_ranges import LoopKind
-from metafork.evaluators.kernels import differ
+from metafork.evaluators.kernels import differ, read_by_vectors
+from metafork.evaluators.multiple import Multiple
 from metafork.ir import program as ir
+from metafork.ir.arithmetic.types import ScalarType
+from metafork.ir.kernel import VECTOR_BYTES, VECTORS
+from metafork.ir.mapping import FORM_OF, Layout
 from metafork.ir.marks import jammed_loops, phases, results_of
+from metafork.ir.polynomial_code import whole_code_of
 from metafork.ir.program import Program, Version
-from metafork.strategies.strategy import Applied, Effect, NotApplied, Strategy
+from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import PTX
-from metafork.transform.directive import Refused, Schedule
-from metafork.transform.placement import Vectorize
+from metafork.transform.directive import Refused, Schedule, applied
+from metafork.transform.placement import LayOut, Vectorize
 from metafork.transform.unroll_and_jam import UnrollAndJam as Directive
 
 MOST_RESULTS = 16
@@ -39,12 +48,16 @@ MOST_RESULTS = 16
 
 
 class UnrollAndJam(Strategy, frozen=True):
-    """Run ``most`` iterations of a loop together where that shares loads; no counter counts those in shared memory."""
+    """Run ``most`` iterations of a loop together where that shares loads; no counter counts those in shared memory.
+
+    ``pads``: tiles whose rows threads walk are padded by whole vectors.
+    """
 
     name: str = "unroll_and_jam"
     improves: frozenset[str] = frozenset()
     proposes: ClassVar[bool] = True
     most: int = 4
+    pads: bool = True
 
     def __post_init__(self) -> None:
         if not 2 <= self.most <= 16:
@@ -61,8 +74,15 @@ class UnrollAndJam(Strategy, frozen=True):
         for phase in phases(program):
             tiled, _ = self._jammed(tiled, phase.body, analyses)
         schedule: Schedule = tuple(Directive(name, factor) for name, factor in jammed_loops(tiled).items())
+        padded: tuple[_Padded, ...] = ()
         if differ(tiled.mapped(wide=True), tiled, analyses):
             tiled, schedule = tiled.mapped(wide=True), (*schedule, Vectorize())
+            for one in _padded(tiled, analyses) if self.pads else ():
+                longer = applied(tiled, (one.directive,), analyses)
+                if not isinstance(longer, Refused) and read_by_vectors(longer, analyses) > read_by_vectors(
+                    tiled, analyses
+                ):
+                    tiled, schedule, padded = longer, (*schedule, one.directive), (*padded, one)
         if tiled is program:
             return NotApplied("no loop of a thread is proved to have independent iterations that share loads")
         note, effect = (
@@ -71,7 +91,11 @@ class UnrollAndJam(Strategy, frozen=True):
         )
         if not jammed_loops(tiled):
             note, effect = "a thread reads elements that it needs one after the other by one access", "vectors"
-        return Applied(Version(tiled, version.ir_strategies), note, Effect(effect), schedule=schedule)
+        if padded:
+            note, effect = f"{note}, from tiles of whole vectors", f"{effect}, padded by one"
+        otherwise = replace(self, pads=False) if padded else None
+        needs = tuple(one.need for one in padded)
+        return Applied(Version(tiled, version.ir_strategies), note, Effect(effect), (), needs, otherwise, schedule)
 
     def _jammed(self, program: Program, body: Sequence[ir.Stmt], analyses: Analyses) -> tuple[Program, int]:
         """Return a program with loops of a thread's code jammed, and how many iterations of nested ones that makes."""
@@ -127,6 +151,29 @@ class UnrollAndJam(Strategy, frozen=True):
             if count < self.most:
                 return None
         return self.most if self.most * together <= MOST_RESULTS else None
+
+
+class _Padded(Struct, frozen=True):
+    """A tile padded by a vector, and the columns for which neighbouring rows then begin in banks of their own."""
+
+    directive: LayOut
+    need: Need[Version]
+
+
+def _padded(program: Program, analyses: Analyses) -> Iterator[_Padded]:
+    """Yield tiles that are padded by one element, so that threads walk its rows, as ones of whole vectors.
+
+    Eight lanes read their vectors of 16 bytes at once.  They find all banks where rows are an odd number of vectors
+    apart: with an even number of vectors in a row.
+    """
+    for path in block_memory(program, analyses).paths:
+        for window in (held.window for held in path.windows if held.window.layout == Layout(padding=1)):
+            lanes = VECTOR_BYTES // window.array.element.size
+            if window.array.element in VECTORS and Layout(padding=lanes) in FORM_OF:
+                columns = window.extents[-1]
+                code = whole_code_of(columns, {name: ir.Var(name, ScalarType.INT) for name in columns.symbols})
+                directive = LayOut.of(window.array.name, Layout(padding=lanes))
+                yield _Padded(directive, Need(Multiple(code, 2 * lanes), 1))
 
 
 STRATEGY = UnrollAndJam()

@@ -32,7 +32,7 @@ def test_arguments_are_those_that_the_functions_declare(case):
     kinds = {"int": int, "float": np.float32, "double": np.float64}
     assert [pair[3] for pair in pairs] == case.expert_arguments.split()
     for kind, pointer, name in (pair.groups() for pair in pairs):
-        value = arrays[name] if pointer else case.sizes[name]
+        value = arrays[name] if pointer else (case.sizes | case.shapes[0])[name]
         assert (
             value.dtype == (np.int32 if kind == "int" else kinds[kind]) if pointer else isinstance(value, kinds[kind])
         )

@@ -97,7 +97,9 @@ def test_assumptions_join_the_start_system():
 
 
 def titles(name, **options):
-    return [leaf.title for leaf in metafork.optimize(f"examples/{name}.mf", **options).schedules[0].leaves]
+    """Return what the leaves are called; machines whose registers may be few have variants where others have leaves."""
+    leaves = metafork.optimize(f"examples/{name}.mf", **options).schedules[0].leaves
+    return [leaf.title.removesuffix(", vectors") for leaf in leaves]
 
 
 def test_leaves_are_for_machines_of_today_unless_all_are_asked_for():

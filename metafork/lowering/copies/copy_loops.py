@@ -43,6 +43,8 @@ MOST_STRIPS = 16
 """Most elements that a thread copies without a loop."""
 LOADS_AHEAD = 8
 """How many elements a thread loads before it stores them, where it copies one of every row."""
+VECTORS_AHEAD = 4
+"""How many vectors it loads before it stores them, where its next one lies in the same column of a row further on."""
 
 Growth = Mapping[int, Expr]
 """How much the counters of some axes grow."""
@@ -305,7 +307,9 @@ class Walk:
         if not self._rolled(rows, columns):
             every = (_advance(self.line, as_int(count)), *steps)
             return (*start, *self._counted(first, condition, every, body, total, product(site.shape)))
-        return (*start, For(first, condition, _advance(self.line, as_int(count)), (*body, *steps), copies=ROLLED))
+        alike = place.columns is None and self.together > 1
+        step = _advance(self.line, as_int(count))
+        return (*start, For(first, condition, step, (*body, *steps), copies=VECTORS_AHEAD if alike else ROLLED))
 
 
 def _stripped(running: Running, axis: int, count: Expr, strips: int, array: Expr, tile: Expr) -> tuple[Stmt, ...]:

@@ -26,7 +26,6 @@ from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.analysis.memory.windows import Window
 from metafork.analysis.values.loop_ranges import LoopKind, LoopRange
 from metafork.ir.kernel import ALIGNED, VECTOR_BYTES, VECTORS, Kernel, Space
-from metafork.ir.mapping import ROW_BY_ROW
 from metafork.ir.polynomial_code import code_of, conjunction
 from metafork.ir.program import Assign, Call, Element, Expr, IntConst, Var, walk_statements
 from metafork.lowering.copies.copy import INT, Site, bounds_of, row_bounds
@@ -43,7 +42,7 @@ class WideAccess(Struct, frozen=True):
 def wide_access(window: Window, name: str, site: Site) -> WideAccess | None:
     """Return how many elements of a window, which is called ``name``, go together; ``None`` for one by one."""
     element = window.array.element
-    in_order = window.layout == ROW_BY_ROW and window.kept is None and not any(window.periods)
+    in_order = window.layout.turn == "none" and window.kept is None and not any(window.periods)
     if not in_order or window.array.whole or element not in VECTORS or window.strides[-1] != 1:
         return None
     if site.exactly is None or not _has_several(window.elements, site.exactly, site):
@@ -54,7 +53,7 @@ def wide_access(window: Window, name: str, site: Site) -> WideAccess | None:
     most = VECTOR_BYTES // element.size
     for lanes in (most, most // 2) if window.elements.is_constant else (most,):
         begin = site.begins[name] * Fraction(1, element.size)
-        values = (window.extents[-1], window.lows[-1], begin)
+        values = (window.extents[-1], Polynomial.constant(window.layout.padding), window.lows[-1], begin)
         names = multiples_needed(values, lanes, scalars) if lanes > 1 else None
         if names is not None:
             condition = _asked(window, lanes, names, site)

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from metafork.ir.mapping import Layout
 from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
@@ -108,7 +109,7 @@ def test_both_copies_of_a_window_share_the_places_of_threads():
 
 def test_the_compiler_is_asked_for_copies_of_loops_whose_trips_are_unknown():
     def asked(one):
-        return re.findall(r"METAFORK_UNROLLED_BY\((\d)\)", kernel_text(lower(one, "k")))
+        return re.findall(r"METAFORK_UNROLLED_BY\((\d)\)\s*for \(int z", kernel_text(lower(one, "k")))
 
     assert asked(tiled(named(ONE_RESULT, "f"))) == ["4"]
     assert asked(tiled(named(ONE_RESULT, "f"), K=12)) == []
@@ -121,7 +122,7 @@ def test_a_long_body_is_copied_less_often(sums, copies):
     text = ONE_RESULT.replace("for (int z = 0; z < K; z++)", "for (int z = 0; z < K; z++) {")
     text = named(text.replace("[j * B + u];\n", f"[j * B + u];{more} }}\n"), "f")
     found = kernel_text(lower(tiled(text), "k"))
-    assert re.findall(r"METAFORK_UNROLLED_BY\((\d)\)", found) == list(copies)
+    assert re.findall(r"METAFORK_UNROLLED_BY\((\d)\)\s*for \(int z", found) == list(copies)
 
 
 LEFT = {
@@ -146,3 +147,25 @@ def test_kernels_ask_for_what_accesses_need():
     either = ["if (K % 4 == 0) {", "for (int z = 0; z < K; z += 4) {", "for (int z = 0; z < K; z++) {"]
     assert loops(tiled(named(ONE_RESULT, "f"))) == either
     assert loops(tiled(named(ONE_RESULT, "f"), K=12)) == ["for (int z = 0; z < 12; z += 4) {"]
+
+
+def test_threads_walk_rows_that_are_padded_by_a_vector(tmp_path):
+    text = """
+    void rows(int n, int B, const float a[n][n], const float x[n], float y[n])
+    {
+      int blocks = n / B;
+      meta_schedule cache(a, x) {
+        meta_for (int i = 0; i < blocks; i++)
+          for (int t = 0; t < n / B; t++)
+            meta_for (int u = 0; u < B; u++)
+              for (int k = 0; k < B; k++)
+                y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
+      }
+    }"""
+    padded = program(text).mapped(wide=True, cached=("a", "x"), layouts=(("a", Layout(padding=4)),))
+    assert together(padded) == {("shared_a", 4), ("shared_x", 4)}
+    assert "metafork_move<4>(&shared_a[" in kernel_text(lower(padded, "k"))
+    points = grid(n=[48, 50, 64], B=[2, 4, 6, 8, 16])
+    by_one = padded.mapped(layouts=(("a", Layout(padding=1)),))
+    cases = [Case(text, points, program=one, label=name) for name, one in (("four", padded), ("one", by_one))]
+    assert run(cases, tmp_path) == {}

@@ -4,11 +4,13 @@ from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.emit.leaf_code import leaf_code
 from metafork.comprehensive.optimize import optimize
 from metafork.ir.ir_strategies import Pipeline
+from metafork.ir.mapping import Layout
 from metafork.ir.marks import jammed_loops
 from metafork.ir.program import For, Version, walk_statements
 from metafork.strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMENT
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.unroll_and_jam import STRATEGY, UnrollAndJam
+from metafork.transform.placement import Vectorize
 from tests.metafork.programs import MATADD, MATMUL, program
 
 CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "unroll_and_jam")}
@@ -54,3 +56,45 @@ def test_an_instance_has_its_tile_whatever_order_its_loops_stand_in():
         counters = [stmt.init.name for stmt in walk_statements(leaf_code(one).kernel.body) if isinstance(stmt, For)]
         assert "z" in counters
         assert "w" not in counters
+
+
+ROWS = """
+void rows(int n, int B, const ELEMENT a[n][n], const ELEMENT x[n], ELEMENT y[n])
+{
+  int blocks = n / B;
+  meta_schedule cache(a, x) {
+    meta_for (int i = 0; i < blocks; i++)
+      for (int t = 0; t < n / B; t++)
+        meta_for (int u = 0; u < B; u++)
+          for (int k = 0; k < B; k++)
+            y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
+  }
+}"""
+
+
+@pytest.mark.parametrize(("element", "forms"), [("float", (4, 1)), ("double", (2, 1)), ("short", (1,))])
+def test_tiles_whose_rows_threads_walk_are_padded_by_a_vector_where_rows_are_whole_vectors(element, forms):
+    leaf = optimize(ROWS.replace("ELEMENT", element), machine="all", static={}).schedules[0].leaves[0]
+    layouts = [one.version.program.mapping.layouts for one in leaf.variants]
+    assert layouts == [(("a", Layout(padding=count)),) for count in forms]
+    evens = [limit for one in leaf.variants for limit in one.limits if "ceil" in str(limit)]
+    assert [str(limit.left) for limit in evens] == [f"{2 * count}*ceil1 + {2 * count}" for count in forms if count > 1]
+
+
+def test_a_thread_that_walks_a_row_of_its_own_reads_vectors():
+    text = """
+    void walks(int n, int m, int B, const int first[n + 1], const float x[m], float y[n])
+    {
+      meta_schedule meta_block(B) {
+        meta_for (int i = 0; i < n; i++) {
+          float sum = 0;
+          for (int k = first[i]; k < first[i + 1]; k++)
+            sum = sum / 2 + x[k];
+          y[i] = sum;
+        }
+      }
+    }"""
+    applied = STRATEGY.apply(Version(program(text)), Analyses())
+    assert isinstance(applied, Applied)
+    assert (applied.schedule, applied.effect.what) == ((Vectorize(),), "vectors")
+    assert isinstance(STRATEGY.apply(applied.version, Analyses()), NotApplied)

@@ -322,7 +322,7 @@ def test_a_kernel_that_cannot_be_played_leaves_its_program_tested():
 
 def test_vectors_of_shared_memory_begin_at_their_size():
     """The offset of the memory counts, not the place in it alone."""
-    source, programs = leaves(TILED)
+    source, programs = leaves(TILED.replace("a[i * B + u][t * B + k]", "a[t * B + k][i * B + u]"))
     kernel = typed_kernel(programs[0], Analyses())
     (shared,) = (one for one in kernel.memories if one.space is Space.SHARED)
     moved = replace(
