@@ -25,7 +25,6 @@ one.  Where arrays do not begin at multiples of 16 bytes, or a row is short, the
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 
 from msgspec import Struct
@@ -92,7 +91,10 @@ class _Walks(Struct, frozen=True):
             case ir.For():
                 around = dict(scalars)
                 if isinstance(stmt.init, ir.Declare):
-                    around[stmt.init.name] = Polynomial.symbol(f"{THREAD} {stmt.init.name}")
+                    alike = is_alike(stmt.init.value, scalars, self.changing)
+                    around[stmt.init.name] = Polynomial.symbol(
+                        stmt.init.name if alike else f"{THREAD} {stmt.init.name}"
+                    )
                 yield replace(stmt, body=self.body(stmt.body, around))
             case _:
                 yield stmt
@@ -146,7 +148,7 @@ class _Walks(Struct, frozen=True):
     def _walked(self, loop: _Loop, body: Body, known: Mapping[str, Polynomial]) -> tuple[ir.Expr, Polynomial] | None:
         """Return the index of an element that each iteration reads, and what it is but for the counter.
 
-        It is the next one in each, and most elements that are go together with it.
+        It is the next one in each, and all that are the thread's own next ones begin with it at a multiple.
         """
         counter = loop.counter
         read = self.arrays - {name for stmt in body for name in stored_in(stmt)}
@@ -154,8 +156,7 @@ class _Walks(Struct, frozen=True):
         inside = {*declared, *(f"{THREAD} {name}" for name in declared)}
         scalars = {**known, counter: Polynomial.symbol(counter)}
         apart = not is_alike(loop.first, known, self.changing)
-        found: Counter[Polynomial] = Counter()
-        indices: dict[Polynomial, ir.Expr] = {}
+        found: dict[Polynomial, tuple[ir.Expr, Polynomial]] = {}
         before: list[ir.Stmt] = []
         for stmt in body:
             for element in (one for expr in values_of(stmt) for one in read_always(expr) if one.array in read):
@@ -164,12 +165,12 @@ class _Walks(Struct, frozen=True):
                 rest = None if offset is None else offset - Polynomial.symbol(counter)
                 if rest is None or counter in rest.symbols or inside & set(rest.symbols) or not (apart or varies(rest)):
                     continue
-                found[rest] += 1
-                indices.setdefault(rest, inlined(index, tuple(before), {}))
+                line = rest - rest.coefficients.get((), 0)
+                found.setdefault(line, (inlined(index, tuple(before), {}), rest))
             if isinstance(stmt, ir.Declare):
                 scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
                 before.append(stmt)
-        return next(((indices[rest], rest) for rest, _ in found.most_common(1)), None)
+        return next(iter(found.values())) if len(found) == 1 else None
 
     def _part(self, loop: _Loop, begin: ir.Expr, end: ir.Expr) -> ir.For:
         counter = ir.Var(loop.counter, INT)

@@ -39,6 +39,9 @@ WARP, SECTOR_BYTES = 32, 32
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
 
+BLOCK = ("threadIdx.y", "threadIdx.z", "blockIdx.", "blockDim.")
+"""How built-in variables begin that are the same in threads that are neighbours in x."""
+
 
 class Vectors(Struct, frozen=True):
     """Code with vector accesses, which is right where each scalar of ``divided`` is a multiple of its number.
@@ -449,6 +452,8 @@ def is_alike(value: ir.Expr | None, known: Mapping[str, Polynomial], changing: S
                 return False
             case ir.Call(name=name) if name != OFFSET:
                 return False
+            case ir.Var(name=name) if name.startswith(BLOCK):
+                pass
             case ir.Var(name=name, type=type_):
                 scalar = known.get(name)
                 if name in changing or type_ not in SIGNED or (scalar is not None and varies(scalar)):
