@@ -363,10 +363,13 @@ template <> struct metafork_offset<true> {
     using type = long long;
 };
 
-/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off. */
+/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off.
+ * Lengths are not denormal, which __fdividef would ask. */
 static __device__ __forceinline__ int metafork_quotient(unsigned int place, unsigned int length) {
 #if defined(__CUDA_ARCH__)
-    return (int)__fdividef((float)place + 0.5f, (float)length);
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)length));
+    return (int)(((float)place + 0.5f) * inverse);
 #else
     return (int)(place / length);
 #endif
