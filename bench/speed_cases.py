@@ -22,7 +22,9 @@ class Case:
     """One function on one size.
 
     `arguments` and `expert_arguments` name sizes, shape parameters and arrays in the order of the C functions; `arrays`
-    makes arrays for sizes; `large` are the sizes that differ where a GPU is timed; `ulp` is what a result may differ by
+    makes arrays for sizes; `large` are the sizes that differ where a GPU is timed; `flops` says how many operations a
+    product takes, in its sizes, and `bytes` what others move at least: in each step what is read, and what is written;
+    `ulp` is what a result may differ by
     without contraction; `other_order`: the expert's sums are not those of the program; `options` are those of
     ``metafork optimize``.
     """
@@ -44,6 +46,8 @@ class Case:
     ulp: int = 0
     other_order: bool = False
     options: tuple[str, ...] = ()
+    flops: str = ""
+    bytes: str = ""
 
     @property
     def expert_has_shape(self):
@@ -131,35 +135,35 @@ CASES = (
         _shapes("B0 ub1 s", (16, 16, 4), (16, 32, 2), (32, 16, 4), (8, 32, 6), (64, 16, 4)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
-        {"n": 3840},
+        {"n": 3840}, flops="2*n*n*n",
     ),
     _case(
         "matmul, n = 256", "examples/matmul.mf", "matmul", "n B0 ub1 s a b c", {"n": 256},
         _shapes("B0 ub1 s", (64, 16, 4), (64, 16, 8), (32, 16, 8), (64, 8, 8), (128, 8, 16), (32, 32, 8)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
-        {"n": 4096},
+        {"n": 4096}, flops="2*n*n*n",
     ),
     _case(
         "matmul, s0 by s1 a thread", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 192},
         _shapes("B K s0 s1", (16, 16, 4, 4), (16, 64, 4, 4), (16, 8, 4, 4), (8, 16, 4, 4), (16, 16, 2, 4)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
-        {"n": 4096},
+        {"n": 4096}, flops="2*n*n*n",
     ),
     _case(
         "matmul, s0 by s1 a thread, n = 256", "examples/matmul_tile.mf", "matmul_tile", "n B K s0 s1 a b c", {"n": 256},
         _shapes("B K s0 s1", (16, 16, 8, 8), (16, 8, 8, 8), (16, 32, 8, 8), (16, 64, 4, 4), (16, 32, 4, 4)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.product_update", "n a b c", _product(256, 256, 256), COMPUTE,
-        {"n": 4096},
+        {"n": 4096}, flops="2*n*n*n",
     ),
     _case(
         "matmul, literal 4 by 4", "bench/programs/matmul_literal.mf", "matmul_literal", "n B K a b c", {"n": 192},
         _shapes("B K", (16, 16), (16, 64), (16, 8), (8, 16)),
         _floats(a="n n", b="n n", c="n n"), "c",
         "matmul.square", "n a b c", _product(192, 192, 192), COMPUTE,
-        {"n": 4096},
+        {"n": 4096}, flops="2*n*n*n",
     ),
     *(
         _case(
@@ -167,7 +171,7 @@ CASES = (
             _shapes("B0 B1", (16, 16), (8, 32), (32, 8), (32, 32)),
             _floats(**dict.fromkeys(arrays.split(), "n n")), "c",
             f"matmul.{function}", f"n {arrays}", _product(n, n, n) / (2 if function == "syrk" else 1), COMPUTE,
-            {"n": large},
+            {"n": large}, flops="2*n*n*n",
         )
         for n, large, ending in ((256, 4096, ""), (250, 4090, ", n = 250"))
         for name, function, arrays in (
@@ -183,7 +187,7 @@ CASES = (
                 (64, 16, 4, 32), (64, 16, 4, 64)),
         _floats(a="m l", b="l n", c="m n"), "c",
         "matmul.tall", "m l n a b c", _product(512, 64, 64), COMPUTE,
-        {"m": 2**16, "l": 512, "n": 512},
+        {"m": 2**16, "l": 512, "n": 512}, flops="2*m*l*n",
     ),
     _case(
         "matmul, batched", "bench/programs/matmul_batched.mf", "matmul_batched", "batch n B0 B1 s K a b c",
@@ -192,7 +196,7 @@ CASES = (
                 (64, 16, 4, 32), (64, 16, 4, 64)),
         _floats(a="batch n n", b="batch n n", c="batch n n"), "c",
         "matmul.batched", "batch n a b c", _product(64, 64, 64, 8), COMPUTE,
-        {"batch": 64, "n": 1024},
+        {"batch": 64, "n": 1024}, flops="2*batch*n*n*n",
     ),
     _case(
         "matmul, strided", "bench/programs/matmul_strided.mf", "matmul_strided", "n lda ldb ldc B0 B1 s K a b c",
@@ -201,35 +205,35 @@ CASES = (
                 (64, 16, 4, 32), (64, 16, 4, 64)),
         _floats(a="n*lda", b="n*ldb", c="n*ldc"), "c",
         "matmul.strided", "n lda ldb ldc a b c", _product(128, 128, 128), COMPUTE,
-        {"n": 2048, "lda": 2080, "ldb": 2064, "ldc": 2056},
+        {"n": 2048, "lda": 2080, "ldb": 2064, "ldc": 2056}, flops="2*n*n*n",
     ),
     _case(
         "copy", "examples/transpose.mf", "transpose", "N s B0 B1 a c", {"N": 512},
         _shapes("B0 B1 s", (8, 32, 4), (8, 32, 1), (4, 64, 2), (16, 16, 2)),
         _integers(a="N N", c="N*N"), "c",
         "moves.copy", "N a c", 2 * 512 * 512 / WARP, MEMORY,
-        {"N": 2**13},
+        {"N": 2**13}, bytes="8*N*N",
     ),
     _case(
         "transposition", "examples/transpose.mf", "transpose_true", "N s B0 B1 a c", {"N": 512},
         _shapes("B0 B1 s", (16, 16, 2), (8, 32, 4), (8, 32, 8), (32, 8, 4), (16, 32, 1)),
         _integers(a="N N", c="N N"), "c",
         "moves.transpose", "N a c", 2 * 512 * 512 / WARP, MEMORY,
-        {"N": 2**13},
+        {"N": 2**13}, bytes="8*N*N",
     ),
     _case(
         "1D Jacobi, integers", "examples/jacobi1d.mf", "jacobi1d", "T N s B a", {"T": 2, "N": N + 2},
         _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
         _integers(a="2*N"), "a",
         "stencils.jacobi1d", "T N a", 2 * 5 * N / WARP, MEMORY,
-        {"T": 10, "N": 2**25 + 2},
+        {"T": 10, "N": 2**25 + 2}, bytes="8*T*N",
     ),
     _case(
         "1D mean of three", "examples/smooth.mf", "smooth", "n s B x y", {"n": N + 2},
         _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16)),
         _floats(x="n", y="n"), "y",
         "stencils.smooth", "n x y", (2 + DIVISION + 2) * N / WARP, MEMORY,
-        {"n": 2**26 + 2},
+        {"n": 2**26 + 2}, bytes="8*n",
     ),
     _case(
         "2D Jacobi, nine points", "examples/jacobi2d.mf", "jacobi2d", "rows columns B0 B1 c0 c1 c2 a b",
@@ -237,7 +241,7 @@ CASES = (
         _shapes("B0 B1", (8, 32), (16, 16), (4, 64), (8, 64), (32, 32)),
         _floats(a="rows columns", b="rows columns"), "b",
         "stencils.jacobi2d", "rows columns c0 c1 c2 a b", 11 * N / WARP, MEMORY,
-        {"rows": 2**13 + 2, "columns": 2**13 + 2},
+        {"rows": 2**13 + 2, "columns": 2**13 + 2}, bytes="8*rows*columns",
     ),
     _case(
         "2D Jacobi, five points, T", "bench/programs/jacobi2d_time.mf", "jacobi2d_time", "T n s B0 B1 a b",
@@ -245,7 +249,7 @@ CASES = (
         _shapes("s B0 B1", (4, 8, 32), (1, 8, 32), (8, 4, 32), (4, 4, 64), (1, 32, 32), (4, 8, 64), (4, 16, 64)),
         _floats(a="n n", b="n n"), "a b",
         "stencils.jacobi2d_time", "T n a b", 2 * 7 * N / WARP, MEMORY,
-        {"T": 5, "n": 2**13 + 2},
+        {"T": 5, "n": 2**13 + 2}, bytes="16*T*n*n",
     ),
     _case(
         "3D Jacobi, T", "bench/programs/jacobi3d.mf", "jacobi3d", "T n B0 B1 B2 c u w",
@@ -253,7 +257,7 @@ CASES = (
         _shapes("B0 B1 B2", (2, 4, 32), (1, 8, 32), (4, 4, 16), (1, 4, 64), (8, 4, 32)),
         _cube(np.float32), "u w",
         "stencils.jacobi3d", "T n c u w", 2 * (7 + 2) * N / WARP, MEMORY,
-        {"T": 5, "n": 514},
+        {"T": 5, "n": 514}, bytes="16*T*n*n*n",
     ),
     _case(
         "3D heat, double, T", "examples/heat3d.mf", "heat3d", "n steps B0 B1 B2 c u w",
@@ -261,35 +265,35 @@ CASES = (
         _shapes("B0 B1 B2", (2, 4, 32), (1, 8, 32), (4, 4, 16), (4, 8, 8), (8, 4, 32)),
         _cube(np.float64), "u w",
         "stencils.heat3d", "n steps c u w", 2 * (7 + 2) * 32**3 / WARP, MEMORY,
-        {"steps": 5, "n": 386},
+        {"steps": 5, "n": 386}, bytes="32*steps*n*n*n",
     ),
     _case(
         "matadd", "examples/matadd.mf", "matadd", "N B0 B1 a b c", {"N": 512},
         _shapes("B0 B1", (8, 32), (4, 64), (16, 16), (2, 128)),
         _integers(a="N N", b="N N", c="N N"), "c",
         "moves.matadd", "N a b c", 4 * 512 * 512 / WARP, MEMORY,
-        {"N": 2**13},
+        {"N": 2**13}, bytes="12*N*N",
     ),
     _case(
         "axpy", "bench/programs/axpy.mf", "axpy", "n s B alpha x y", {"n": N, "alpha": np.float32(0.7)},
         _shapes("B s", (256, 4), (256, 1), (128, 8), (64, 16), (64, 32)),
         _floats(x="n", y="n"), "y",
         "moves.axpy", "n alpha x y", 4 * N / WARP, MEMORY,
-        {"n": 2**26},
+        {"n": 2**26}, bytes="12*n",
     ),
     _case(
         "dot by blocks", "bench/programs/dot.mf", "dot", "n s B x y partial", {"n": N},
         _shapes("B s", (256, 4), (128, 8), (64, 16)),
         _floats(x="n", y="n", partial="n//1024"), "partial",
         "reductions.dot", "n x y partial", 3 * N / WARP, None,
-        {"n": 2**26}, other_order=True,
+        {"n": 2**26}, bytes="8*n", other_order=True,
     ),
     _case(
         "matvec", "examples/matvec.mf", "matvec", "m n B A x y", {"m": 512, "n": 512},
         _shapes("B", (32,), (64,), (128,)),
         _floats(A="m n", x="n", y="m"), "y",
         "reductions.matvec", "m n A x y", 2 * 512 * 512 / WARP, None,
-        {"m": 2**14, "n": 2**14}, other_order=True,
+        {"m": 2**14, "n": 2**14}, bytes="4*m*n", other_order=True,
     ),
     _case(
         "matvec, transposed", "bench/programs/matvec_transposed.mf", "matvec_transposed", "m n B A x y",
@@ -297,7 +301,7 @@ CASES = (
         _shapes("B", (32,), (64,), (128,)),
         _floats(A="m n", x="m", y="n"), "y",
         "reductions.matvec_transposed", "m n A x y", 2 * 512 * 512 / WARP, MEMORY,
-        {"m": 2**14, "n": 2**14},
+        {"m": 2**14, "n": 2**14}, bytes="4*m*n",
     ),
     _case(
         "convolution 3 by 3", "bench/programs/conv3x3.mf", "conv3x3", "h w s B0 B1 image weight out",
@@ -368,7 +372,7 @@ CASES = (
         _shapes("B", (64,), (128,), (256,)),
         _floats(x="m n", y="m n"), "y",
         "reductions.softmax_by_blocks", "m n B x y", 16 * 256 * 512 / WARP, None,
-        {"m": 2**16}, ulp=4, other_order=True,
+        {"m": 2**16}, bytes="8*m*n", ulp=4, other_order=True,
     ),
     _case(
         "layer norm of rows", "bench/programs/layer_norm.mf", "layer_norm", "m n B eps x gain shift y",
@@ -376,7 +380,7 @@ CASES = (
         _shapes("B", (64,), (128,), (256,)),
         _floats(x="m n", gain="n", shift="n", y="m n"), "y",
         "reductions.layer_norm_by_blocks", "m n B eps x gain shift y", 8 * 256 * 512 / WARP, None,
-        {"m": 2**16}, other_order=True,
+        {"m": 2**16}, bytes="8*m*n", other_order=True,
     ),
     _case(
         "layer norm, meta_reduction", "bench/programs/layer_norm_reduction.mf", "layer_norm_reduction",
@@ -384,7 +388,7 @@ CASES = (
         _shapes("B", (32,), (64,), (128,), (256,)),
         _floats(x="m n", gain="n", shift="n", y="m n"), "y",
         "reductions.layer_norm", "m n eps x gain shift y", 8 * 256 * 512 / WARP, None,
-        {"m": 2**16}, other_order=True, options=SUMS,
+        {"m": 2**16}, bytes="8*m*n", other_order=True, options=SUMS,
     ),
     _case(
         "rows by a vector, meta_reduction", "bench/programs/row_product.mf", "row_product", "m n B a x y",
@@ -392,14 +396,14 @@ CASES = (
         _shapes("B", (32,), (64,), (128,), (256,)),
         _floats(a="m n", x="n", y="m"), "y",
         "reductions.row_product", "m n a x y", 2 * 512 * 512 / WARP, None,
-        {"m": 2**14, "n": 2**14}, other_order=True, options=SUMS,
+        {"m": 2**14, "n": 2**14}, bytes="4*m*n", other_order=True, options=SUMS,
     ),
     _case(
         "rows by a vector under meta_block", "bench/programs/gemv.mf", "gemv", "m n B a x y", {"m": 512, "n": 512},
         _shapes("B", (64,), (128,), (256,)),
         _floats(a="m n", x="n", y="m"), "y",
         "reductions.row_product", "m n a x y", 2 * 512 * 512 / WARP, None,
-        {"m": 2**14, "n": 2**14}, other_order=True,
+        {"m": 2**14, "n": 2**14}, bytes="4*m*n", other_order=True,
     ),
     _case(
         "sparse rows by a vector", "bench/programs/csr.mf", "csr", "m nnz n B first column value x y",
@@ -407,21 +411,21 @@ CASES = (
         _shapes("B", (64,), (128,), (256,)),
         _rows, "y",
         "reductions.csr", "m first column value x y", 4 * 64 * 512 / WARP, None,
-        {"m": 2**16, "nnz": 2**22, "n": 2**16}, other_order=True,
+        {"m": 2**16, "nnz": 2**22, "n": 2**16}, bytes="8*nnz", other_order=True,
     ),
     _case(
         "dot, meta_reduction", "bench/programs/dot_reduction.mf", "dot_reduction", "n B s x y sum", {"n": N},
         _shapes("B s", (256, 16), (256, 1), (128, 16), (64, 16)),
         _floats(x="n", y="n", sum="1"), "sum",
         "reductions.dot_all", "n x y sum", 3 * N / WARP, None,
-        {"n": 2**26}, other_order=True, options=SUMS,
+        {"n": 2**26}, bytes="8*n", other_order=True, options=SUMS,
     ),
     _case(
         "sums up to each number of a block", "bench/programs/scan.mf", "scan", "n B x y", {"n": N},
         _shapes("B", (256,)),
         _floats(x="n", y="n"), "y",
         "reductions.scan", "n x y", 3 * N / WARP, None,
-        {"n": 2**26}, other_order=True,
+        {"n": 2**26}, bytes="8*n", other_order=True,
     ),
     _case(
         "n-body", "bench/programs/nbody.mf", "nbody", NBODY, {"n": BODIES, "soft": np.float32(0.01)},

@@ -15,6 +15,7 @@ import argparse
 import ctypes
 import json
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -25,7 +26,7 @@ import numpy as np
 from instructions import EXPERTS, PAGE, ROOT, optimized
 from rig.device import argument
 from rig.tools import WORK, command
-from speed_cases import CASES
+from speed_cases import CASES, extents
 
 from metafork.frontend import parse, read_source
 from metafork.ir.static_values import static_parameters
@@ -189,12 +190,34 @@ def static_values(case, shape):
     return {name: value for name, value in shape.items() if name in names}
 
 
+def amount(case):
+    """The operations of a product, or the bytes that a program moves at least."""
+    sizes = case.sizes | case.large
+    texts = {"flops": case.flops, "bytes": case.bytes}
+    return {key: extents(text, sizes)[0] for key, text in texts.items() if text}
+
+
+PEAKS = {"NVIDIA H100 80GB HBM3": {"flops": 66.9e12, "bytes": 3.35e12}}
+"""Operations on floats (no tensor cores) and bytes of memory a second, as the maker says."""
+
+
+def of_peak(row, device):
+    """What a second has of operations or bytes, and the share of the card's peak."""
+    found = []
+    for key, unit in (("flops", "TFLOP/s"), ("bytes", "TB/s")):
+        if key in row:
+            rate, peak = row[key] / row["seconds"], PEAKS.get(device, {}).get(key)
+            found.append(f"{rate / 1e12:.3g} {unit}" + (f", {rate / peak:.0%}" if peak else ""))
+    return " ".join(found)
+
+
 def row_of(case, library, expert):
     """The figures of one program without its static instance."""
     found = measured(case, library, expert, case.shapes)
     best, shape = min(zip(found["ours"], case.shapes, strict=True), key=lambda one: one[0])
     sizes = case.sizes | case.large
     return {
+        **amount(case),
         "name": case.name,
         "sizes": {key: value if isinstance(value, int) else float(value) for key, value in sizes.items()},
         "shape": shape,
@@ -204,17 +227,23 @@ def row_of(case, library, expert):
     }
 
 
-def line(row):
+def line(row, device):
     """A row of the table."""
     sizes = " ".join(f"{key}={value}" for key, value in row["sizes"].items() if isinstance(value, int))
     shape = " ".join(f"{key}={value}" for key, value in row["shape"].items())
     times = [f"{1000 * row[key]:.3g}" for key in ("seconds", "expertSeconds")]
     static = f"{row['staticSeconds'] / row['expertSeconds']:.2f}" if "staticSeconds" in row else ""
-    cells = [row["name"], sizes, shape, *times, f"**{row['seconds'] / row['expertSeconds']:.2f}**", static]
+    ratios = [one["seconds"] / row["expertSeconds"] for one in row["shapes"]]
+    others = f"{statistics.median(ratios):.2f} / {ratios[0]:.2f}"
+    ratio = f"**{row['seconds'] / row['expertSeconds']:.2f}**"
+    cells = [row["name"], sizes, shape, *times, ratio, others, static, of_peak(row, device)]
     return "| " + " | ".join(cells) + " |"
 
 
-HEAD = "| program | sizes | shape | ours, ms | expert's, ms | ratio | ratio, static instance |\n" + "|---" * 7 + "|"
+HEAD = (
+    "| program | sizes | shape | ours, ms | expert's, ms | ratio | median / first shape | ratio, static instance "
+    "| ours of the peak |\n" + "|---" * 9 + "|"
+)
 
 
 def write(rows, device):
@@ -227,7 +256,7 @@ def write(rows, device):
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
     before, rest = PAGE.read_text().split("<!-- times -->\n")
     after = rest.split("<!-- end of times -->\n")[1]
-    text = "\n".join([HEAD, *map(line, rows)])
+    text = "\n".join([HEAD, *(line(row, device) for row in rows)])
     PAGE.write_text(f"{before}<!-- times -->\n{text}\n<!-- end of times -->\n{after}")
 
 
@@ -258,7 +287,7 @@ def main():
         for case in chosen:
             try:
                 rows[case.name] = row_of(case, libraries[case.source], experts[case.expert])
-                print(line(rows[case.name]), file=sys.stderr, flush=True)
+                print(line(rows[case.name], device), file=sys.stderr, flush=True)
             except RuntimeError as error:
                 failed.append(f"{case.name}: {error}")
         values = {name: static_values(_case(name), row["shape"]) for name, row in rows.items()}
@@ -267,7 +296,7 @@ def main():
     for name, path in paths.items():
         case, row = _case(name), rows[name]
         (row["staticSeconds"],) = measured(case, path, experts[case.expert], [row["shape"]])["ours"]
-    print("\n".join([device, HEAD, *map(line, rows.values())]))
+    print("\n".join([device, HEAD, *(line(row, device) for row in rows.values())]))
     if arguments.write:
         write(list(rows.values()), device)
     if failed:
