@@ -368,6 +368,20 @@ CASES = (
         {"n": 4096},
     ),
     _case(
+        "Floyd-Warshall, blocked expert", "bench/programs/floyd_warshall.mf", "floyd_warshall", "n B0 B1 d", {"n": 384},
+        _shapes("B0 B1", (16, 64)),
+        _distances, "d",
+        "eliminations.floyd_warshall_blocked", "n d", 2 * 384**3 / WARP, None,
+        {"n": 3072},
+    ),
+    _case(
+        "LU, blocked expert", "bench/programs/lu.mf", "lu", "n B B0 B1 a", {"n": 128},
+        _shapes("B B0 B1", (32, 8, 32), (32, 32, 32)),
+        _dominant, "a",
+        "eliminations.lu_blocked", "n a", sum((k + DIVISION) * -(-k // WARP) for k in range(1, 128)), None,
+        {"n": 1024},
+    ),
+    _case(
         "softmax of rows", "bench/programs/softmax.mf", "softmax", "m n B x y", {"m": 256, "n": 512},
         _shapes("B", (64,), (128,), (256,)),
         _floats(x="m n", y="m n"), "y",

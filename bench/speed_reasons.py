@@ -13,6 +13,11 @@ _TREE = (
     "and a tree in shared memory, where the expert's warp has a row to itself"
 )
 
+_STEPS = (
+    "one launch a step, as the program is written, each of which loads and stores the matrix; the expert's takes 32 "
+    "steps at a time in shared memory"
+)
+
 REASONS = {
     "transposition": (
         "one padded tile as the expert's, but loops of unknown trips around both accesses, and a quotient that places "
@@ -32,11 +37,9 @@ REASONS = {
     "dot, meta_reduction": _TREE,
     "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "dot by blocks": _TREE,
-    "matvec": (
-        "a thread has a row of its own, in tiles: B threads copy them to shared memory element by element, and each "
-        "reads its row from there"
-    ),
     "softmax of rows": _TREE,
+    "Floyd-Warshall, blocked expert": _STEPS,
+    "LU, blocked expert": _STEPS,
     "Floyd-Warshall": (
         "beside column k a thread stores two columns and one, a sector each; the expert's stores column k as it was, "
         "while other threads read it"
