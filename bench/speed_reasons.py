@@ -30,7 +30,6 @@ REASONS = {
     "layer norm, meta_reduction": _TREE,
     "rows by a vector, meta_reduction": _TREE,
     "dot, meta_reduction": _TREE,
-    "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "dot by blocks": _TREE,
     "matvec": (
         "a thread has a row of its own, in tiles: B threads copy them to shared memory element by element, and each "

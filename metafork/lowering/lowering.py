@@ -135,7 +135,7 @@ class _Lowering(Struct):
                 self._uneven,
                 rows,
                 threads.names,
-                lowering.halving,
+                lowering.stepping,
                 taken,
             )
             body = code.body(block)

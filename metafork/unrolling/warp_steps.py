@@ -199,7 +199,7 @@ def _tree(step: Body, half: ir.Var, block: Block) -> _Tree | None:
     known: dict[str, Polynomial] = {}
     for one in (*scalars, *body):
         if isinstance(one, ir.Declare):
-            known[one.name] = _known(one, known)
+            known[one.name] = known_scalar(one, known)
     own: dict[str, ir.Element] = {}
     for stmt in statements:
         match stmt:
@@ -302,7 +302,7 @@ def _counts(
     return list(extents) == sizes or list(extents) == [product(sizes)]
 
 
-def _known(stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:
+def known_scalar(stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:
     """Return what is known of a scalar, at least its name."""
     match stmt.value:
         case ir.Cast(operand=ir.Var(name=name)) if name in INDICES:
