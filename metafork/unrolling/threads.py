@@ -24,6 +24,7 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import builtin
 from metafork.ir.names import fresh
 from metafork.ir.visitor import Body, Rewriter, changed
+from metafork.unrolling.block_strides import BlockStrides
 from metafork.unrolling.coarsening import coarsened
 from metafork.unrolling.columns import Around, Several, in_columns
 from metafork.unrolling.jam import jammed
@@ -41,7 +42,8 @@ class ThreadCode(Rewriter):
     ``one_thread`` says of a dimension, x first, that a block has but one thread in it, ``begins`` where shared memories
     begin, in bytes, ``uneven`` of a thread loop and its number that it may not fill the block.  ``row`` is the scalar
     that numbers the rows of a thread in what it keeps in registers, ``own`` are the arrays that threads declare, and
-    ``stepping`` the blocks of loops that halve or double their variable, by it.  ``taken`` are the names in use.
+    ``stepping`` the blocks of loops that halve or double their variable, by it.  ``positive`` says whether a value is
+    proved not to be negative.  ``taken`` are the names that are in use.
     """
 
     program: ir.Program
@@ -51,13 +53,16 @@ class ThreadCode(Rewriter):
     row: str | None
     own: Set[str]
     stepping: Mapping[str, Block]
+    positive: Callable[[ir.Expr], bool]
     taken: set[str]
     _apart: bool = False
 
     def phase(self, node: ir.Phase) -> Body:
         """Return the code of a thread in a phase."""
         body = _Jammed(self.taken).body(node.body)
-        return self._strided(node, body) if self.program.striding is not None else self._together(node, body)
+        if self.program.striding is not None:
+            return self._strided(node, body)
+        return BlockStrides(node.threads, self.positive, self.taken).body(self._together(node, body))
 
     def loop(self, node: ir.For) -> ir.Stmt | Body:
         """Return a loop of the block; it stays within warps as far as it can if it is a tree or a scan."""

@@ -109,12 +109,12 @@ def with_warp_scan(loop: ir.For, block: Block, taken: set[str]) -> Body:
     for size in sizes:
         code = _of_one_warp(step, size // WARP_SIZE, taken)
         codes = (ir.If(ir.binary(">", width, ir.IntConst(size // 2)), code, codes),) if codes else code
-    fits: list[ir.Expr] = [ir.Call(WARPS, (), INT), ir.binary(">=", block.extents[0], ir.IntConst(WARP_SIZE))]
+    fits: list[ir.Expr] = [ir.binary(">=", block.extents[0], ir.IntConst(WARP_SIZE))]
     if not places.is_constant:
         low = ir.binary("&", width, ir.binary("-", width, ir.IntConst(1)))
         ends = (ir.binary(op, width, ir.IntConst(size)) for op, size in ((">=", SIZES[0]), ("<=", SIZES[-1])))
         fits += [*ends, ir.binary("==", low, ir.IntConst(0))]
-    return (ir.If(every(fits), codes, (loop,)),)
+    return (ir.If(every((*fits, ir.Call(WARPS, (), INT))), codes, (loop,)),)
 
 
 def _parts(body: Body, block: Block) -> list[tuple[Body, Polynomial | None]] | None:
