@@ -9,10 +9,11 @@
                                               for (; k < n; k += B)
                                                 sum += a[k];
 
-A compiler does the same, but divides first, to know how many iterations are left over: some 25 instructions.
+A compiler does the same, but divides first, to know how many iterations are left over: some 25 instructions.  Loops by
+ones get the same if they access every ``B``-th element.
 
-Legality.  Iterations stay in their order.  A block has few places, and the limit is proved not to be negative: nothing
-overflows that did not before.
+Legality.  Iterations stay in their order, and leave the limit as it is.  A block has few places, and the limit is
+proved not to be negative, or tested, so that nothing overflows that did not before.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from metafork.ir.rewriting import assigned_variables
 from metafork.ir.visitor import Body, Rewriter
 from metafork.unrolling.jam import copied
 from metafork.unrolling.shared_loads import exact_polynomial
+from metafork.unrolling.warp_steps import known_scalar
 
 INT = ScalarType.INT
 TOGETHER = 4
@@ -38,9 +40,9 @@ MOST_STATEMENTS = 32
 
 
 class BlockStrides(Rewriter):
-    """Rewrites the code of a thread in a phase with these thread loops; ``positive`` says what is proved not negative.
+    """Rewrites the code of a thread in a phase with these thread loops; loops within loops stay as they are.
 
-    ``taken`` grows by the names of scalars.  Loops within loops stay as they are.
+    ``positive`` says what is proved not to be negative.  ``taken`` grows by the names of scalars.
     """
 
     def __init__(self, threads: Sequence[ir.MetaFor], positive: Callable[[ir.Expr], bool], taken: set[str]) -> None:
@@ -63,8 +65,7 @@ class BlockStrides(Rewriter):
             or len(statements) > MOST_STATEMENTS
             or not counted.variable.type is end.type is counted.step.type is INT
             or op != "<"
-            or not self._goes_by_places(counted, end, changing)
-            or not self._positive(end)
+            or not self._goes_by_places(counted, node.body, changing)
         ):
             return node
         place = ir.Var(fresh(counted.variable.name, self._taken), INT)
@@ -72,16 +73,26 @@ class BlockStrides(Rewriter):
         further: list[ir.Expr] = [place, *(ir.binary("+", place, one) for one in apart[:-1])]
         copies = [copied(node.body, {counted.variable.name: one}, self._taken) for one in (*further, place)]
         last = ir.binary("-", end, apart[-2])
-        several = _rolled(place, last, apart[-1], tuple(chain(*copies[:-1])), node.span)
+        four = _rolled(place, last, apart[-1], tuple(chain(*copies[:-1])), node.span)
         rest = _rolled(place, end, counted.step, copies[-1], node.span)
+        several = four if self._positive(end) else ir.If(ir.binary(">", end, apart[-2]), (four,))
         return (ir.Declare(place.name, INT, counted.first, node.span), several, rest)
 
-    def _goes_by_places(self, loop: CountedLoop, end: ir.Expr, changing: Set[str]) -> bool:
-        """Say whether a loop's step is the number of places, or its limit a quotient by it."""
-        places = loop.step
-        if loop.unit and isinstance(end, ir.Binary) and end.op == "/":
-            places = end.right
-        return exact_polynomial(places, {}, changing) in self._extents
+    def _goes_by_places(self, loop: CountedLoop, body: Body, changing: Set[str]) -> bool:
+        """Say whether a loop's step is the number of places, or what it accesses lies so many elements apart."""
+        if exact_polynomial(loop.step, {}, changing) in self._extents:
+            return True
+        if not loop.unit:
+            return False
+        known: dict[str, Polynomial] = {}
+        for stmt in ir.walk_statements(body):
+            for part in (part for expr in ir.expressions_of(stmt) for part in ir.walk_expression(expr)):
+                place = exact_polynomial(part.indices[0], known, changing) if isinstance(part, ir.Element) else None
+                if place is not None and place.coefficient(loop.variable.name) in self._extents:
+                    return True
+            if isinstance(stmt, ir.Declare):
+                known[stmt.name] = known_scalar(stmt, known)
+        return False
 
 
 def _times(step: ir.Expr, count: int) -> ir.Expr:

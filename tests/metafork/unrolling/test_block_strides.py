@@ -35,17 +35,20 @@ def text(name, head=BY_PLACES, body=SUM):
 FOUR = {
     "sums": text("sums"),
     "tests": text("tests", body="float t = x[i][k]; if (t > sum) { sum = t * 2; }"),
+    "a limit below 0": text("below", "int k = u - B; k < m - n; k += B", "sum += k;"),
     "from_elsewhere": text("from_elsewhere", "int k = 3 * u; k < n; k += B"),
+    "as many apart": text("as_many_apart", "int k = 0; k < m; k++", "if (k * B + u < n) sum += x[i][k * B + u];"),
     "quotients": text("quotients", "int k = 0; k < n / B; k++", "sum = sum * 2 + x[i][k * B + u];"),
 }
 OTHERS = {
     "another step": text("k", "int k = u; k < n; k += m"),
     "each element": text("k", "int k = 0; k < n; k++"),
+    "every other element": text("k", "int k = 0; k < n / 2; k++", "sum += x[i][k * 2];"),
     "downwards": text("k", "int k = n - 1; k >= 0; k -= B"),
     "ends early": text("k", body=SUM + "if (sum > 9) break;"),
     "a loop in it": text("k", body="for (int j = 0; j <= k; j++) sum += x[i][j];"),
     "within a loop": text("k", "int j = 0; j < 2; j++", f"for ({BY_PLACES}) {SUM}"),
-    "a limit that may be negative": text("k", "int k = u - B; k < n - 3; k += B", "sum += k;"),
+    "a limit that changes": text("k", "int k = u; k < x[i][0]; k += B", "sum += k;"),
 }
 
 
