@@ -35,7 +35,6 @@ REASONS = {
     "layer norm, meta_reduction": _TREE,
     "rows by a vector, meta_reduction": _TREE,
     "dot, meta_reduction": _TREE,
-    "sums up to each number of a block": "eight steps through shared memory, where the expert's shuffles five of them",
     "dot by blocks": _TREE,
     "softmax of rows": _TREE,
     "Floyd-Warshall, blocked expert": _STEPS,

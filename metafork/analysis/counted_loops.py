@@ -150,6 +150,20 @@ def halved(loop: ir.For) -> ir.Var | None:
     return half if loop.condition in going else None
 
 
+def doubled(loop: ir.For) -> ir.Var | None:
+    """Return the variable of a loop that doubles it, from 1 on."""
+    match loop:
+        case ir.For(init=ir.Declare(name=name, type=ScalarType.INT, value=ir.IntConst(value=1))):
+            reach = ir.Var(name, ScalarType.INT)
+        case _:
+            return None
+    two, one = ir.IntConst(2), ir.IntConst(1)
+    steps = [ir.Assign(reach, op, value) for op, value in (("*", two), ("<<", one), ("+", reach))]
+    values = ir.binary("*", reach, two), ir.binary("*", two, reach), ir.binary("<<", reach, one)
+    steps += [ir.Assign(reach, "", value) for value in (*values, ir.binary("+", reach, reach))]
+    return reach if loop.step in steps and reach.name not in assigned_variables(loop.body) else None
+
+
 def conjuncts(condition: ir.Expr) -> Iterator[ir.Expr]:
     """Yield the operands of a chain of ``&&``, a single condition as it is."""
     if isinstance(condition, ir.Binary) and condition.op == "&&":

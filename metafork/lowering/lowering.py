@@ -8,12 +8,13 @@ nest asks for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from metafork.algebra.polynomial import Polynomial
+from metafork.algebra.polynomial import ZERO, Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.algebra.symbols import DerivedSymbol
 from metafork.analysis.analyses import Analyses
@@ -37,7 +38,7 @@ from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG, code_of, conjunction
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.lowering.copies.copy import RowPlaces, Site
-from metafork.lowering.host_quotients import with_host_quotients
+from metafork.lowering.host_scalars import with_host_scalars
 from metafork.lowering.launch_bounds import launch_bounds
 from metafork.lowering.path import PathLowering
 from metafork.lowering.private import PrivateCode
@@ -135,7 +136,8 @@ class _Lowering(Struct):
                 self._uneven,
                 rows,
                 threads.names,
-                lowering.halving,
+                lowering.stepping,
+                partial(_positive, self.scope, site.prover),
                 taken,
             )
             body = code.body(block)
@@ -144,10 +146,11 @@ class _Lowering(Struct):
         body = _chain(bodies)
         if shared:
             body = (*body, ir.Barrier())  # the next block of this thread-block reuses the memory
-        body = _without_dead(self._grid_loops(body, taken))
+        body = self._grid_loops(body, taken)
         prover = self.analyses.prover(self.memory.facts.constraints, self.memory.facts.derived)
-        body, quotients = with_host_quotients(body, scalars, self.scope, prover, taken)
-        scalars |= {one.name: ir.Var(one.name, one.type) for one in quotients}
+        body, computed = with_host_scalars(body, scalars, self.scope, prover, taken)
+        body = _without_dead(body)
+        scalars |= {one.name: ir.Var(one.name, one.type) for one in computed}
         written = {
             stmt.target.array
             for stmt in ir.walk_statements(body)
@@ -184,7 +187,7 @@ class _Lowering(Struct):
             (grid_x, grid_y, grid_z),
             (x, y, z),
             code_of(self.memory.words * 4, symbols, wide=True),
-            (*self._host_scalars(), *quotients),
+            (*self._host_scalars(), *computed),
             self._widest(),
             spans=(*dict.fromkeys((*elements, *(code_of(span, symbols, wide=True) for span in reached))),),
             bounds=launch_bounds(self.program, self.shape, prover),
@@ -309,6 +312,12 @@ class _Lowering(Struct):
         for loop, letter in zip(reversed(self.program.grid), "xyz", strict=False):
             body = (_strided(loop, letter, body, taken),)
         return body
+
+
+def _positive(scope: Scope, prover: Prover, value: ir.Expr) -> bool:
+    """Say whether a value is proved not to be negative."""
+    found = scope.polynomial(value)
+    return found is not None and prover.derives(at_most(ZERO, found))
 
 
 def _strided(loop: ir.MetaFor, letter: str, body: tuple[ir.Stmt, ...], taken: set[str]) -> ir.For:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import ONE
-from metafork.analysis.counted_loops import halved
+from metafork.analysis.counted_loops import doubled, halved
 from metafork.analysis.first_elements import first_alone
 from metafork.analysis.memory.block_memory import HeldWindow, PathPlan
 from metafork.analysis.memory.private_windows import digits_of
@@ -55,7 +55,7 @@ class PathLowering(Rewriter):
 
     ``names`` gives the kernel's memory of each held window, ``block_arrays`` the extents of arrays of the block;
     ``threads`` places the threads' own arrays; ``taken`` are the names that are in use.  Phases stay, with their marks
-    (``metafork.unrolling.threads``); ``halving`` gets the blocks of loops that halve their variable, by it.
+    (``metafork.unrolling.threads``); ``stepping`` gets the blocks of loops that halve or double their variable, by it.
     """
 
     plan: PathPlan
@@ -67,7 +67,7 @@ class PathLowering(Rewriter):
     threads: ThreadMemory
     taken: set[str]
     touched: Touched = NOTHING
-    halving: dict[str, Block] = field(default_factory=dict)
+    stepping: dict[str, Block] = field(default_factory=dict)
     _phases: int = 0
     _at_block: bool = True
     _varying: set[str] = field(default_factory=set)
@@ -259,8 +259,8 @@ class PathLowering(Rewriter):
         test = None if condition is None else self.expression(condition)
         tested = Touched() if condition is None else Touched.of_values(condition)
         start, self.touched = self.touched, tested
-        if halved(loop) is not None and isinstance(loop.init, ir.Declare):
-            self.halving[loop.init.name] = self._block(loop)
+        if isinstance(loop.init, ir.Declare) and (halved(loop) or doubled(loop)):
+            self.stepping[loop.init.name] = self._block(loop)
         body = list(self.body(loop.body)) if known is None else self._with_copies(loop.body)
         self._level = outside
         step = self._head(loop.step)
@@ -270,7 +270,7 @@ class PathLowering(Rewriter):
         return [*result, ir.For(init, test, step, tuple(body))]
 
     def _block(self, loop: ir.For) -> Block:
-        """Return the threads of the block, and its arrays, as a loop that halves its variable has to know them."""
+        """Return the threads of the block and its arrays, as a loop that halves or doubles its variable has to know."""
         shape = (*self.site.shape, ONE, ONE)[:3]
         codes = (code_of(extent, self.site.symbols) for extent in shape)
         extents = tuple(code if code.type is INT else as_int(code) for code in codes)

@@ -18,18 +18,20 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from metafork.algebra.polynomial import Polynomial
-from metafork.analysis.counted_loops import halved
+from metafork.analysis.counted_loops import doubled, halved
 from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.kernel import builtin
 from metafork.ir.names import fresh
 from metafork.ir.visitor import Body, Rewriter, changed
 from metafork.unrolling.aligned_walks import with_aligned_walks
+from metafork.unrolling.block_strides import BlockStrides
 from metafork.unrolling.coarsening import coarsened
 from metafork.unrolling.columns import Around, Several, in_columns
 from metafork.unrolling.jam import jammed
 from metafork.unrolling.shared_vectors import with_wide_reads
 from metafork.unrolling.vectors import THREAD
+from metafork.unrolling.warp_scans import with_warp_scan
 from metafork.unrolling.warp_steps import Block, with_warp_steps
 
 INT = ScalarType.INT
@@ -42,7 +44,8 @@ class ThreadCode(Rewriter):
     ``one_thread`` says of a dimension, x first, that a block has but one thread in it, ``begins`` where shared memories
     begin, in bytes, ``uneven`` of a thread loop and its number that it may not fill the block.  ``row`` is the scalar
     that numbers the rows of a thread in what it keeps in registers, ``own`` are the arrays that threads declare, and
-    ``halving`` the blocks of loops that halve their variable, by it.  ``taken`` are the names that are in use.
+    ``stepping`` the blocks of loops that halve or double their variable, by it.  ``positive`` says whether a value is
+    proved not to be negative.  ``taken`` are the names that are in use.
     """
 
     program: ir.Program
@@ -51,23 +54,28 @@ class ThreadCode(Rewriter):
     uneven: Callable[[ir.MetaFor, int], bool]
     row: str | None
     own: Set[str]
-    halving: Mapping[str, Block]
+    stepping: Mapping[str, Block]
+    positive: Callable[[ir.Expr], bool]
     taken: set[str]
     _apart: bool = False
 
     def phase(self, node: ir.Phase) -> Body:
         """Return the code of a thread in a phase."""
         body = _Jammed(self.taken).body(node.body)
-        return self._strided(node, body) if self.program.striding is not None else self._together(node, body)
+        if self.program.striding is not None:
+            return self._strided(node, body)
+        return BlockStrides(node.threads, self.positive, self.taken).body(self._together(node, body))
 
     def loop(self, node: ir.For) -> ir.Stmt | Body:
-        """Return a loop of the block; its last steps are within warps if it is a tree."""
+        """Return a loop of the block; it stays within warps as far as it can if it is a tree or a scan."""
         variable = node.init.name if isinstance(node.init, ir.Declare) else ""
-        block = self.halving.get(variable) if halved(node) is not None else None
+        block = self.stepping.get(variable) if halved(node) or doubled(node) else None
         apart, self._apart = self._apart, block is not None
         new = changed(node, body=self.body(node.body))
         self._apart = apart
-        return new if block is None else with_warp_steps(new, block, self.taken)
+        if block is None:
+            return new
+        return with_warp_steps(new, block, self.taken) if halved(node) else with_warp_scan(new, block, self.taken)
 
     def _strided(self, phase: ir.Phase, body: Body) -> Body:
         """Return a phase that fewer threads walk: each takes every ``blockDim.x``-th iteration of the thread loops."""

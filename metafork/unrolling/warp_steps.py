@@ -118,15 +118,17 @@ def with_warp_steps(loop: ir.For, block: Block, taken: set[str]) -> Body:
     if half is None or tree is None or (block.places > 1 and not tree.row):
         return (loop,)
     assert loop.condition is not None
-    assert loop.init is not None
+    assert isinstance(loop.init, ir.Declare)
+    assert loop.init.value is not None
     least, rest = ir.IntConst(STEPS[0]), replace(loop, init=None)
     first: Body = ()
     before: Body = ()
     wide = ir.Var(fresh("wide", taken), INT)
     only = tree.row and tree.alone and tree.own.keys() <= block.firsts and not _names_places(tree)
     if tree.row:
-        low = ir.binary("&", half, ir.binary("-", half, ir.IntConst(1)))
-        fits: tuple[ir.Expr, ...] = (ir.binary(">=", half, least), ir.binary("==", low, ir.IntConst(0)))
+        most = loop.init.value
+        low = ir.binary("&", most, ir.binary("-", most, ir.IntConst(1)))
+        fits: tuple[ir.Expr, ...] = (ir.binary(">=", most, least), ir.binary("==", low, ir.IntConst(0)))
         going = ir.binary(">", wide, least)
         if only:
             many = ir.binary(">", wide, ir.IntConst(MOST_VALUES * WARP_SIZE // 2))
@@ -136,7 +138,7 @@ def with_warp_steps(loop: ir.For, block: Block, taken: set[str]) -> Body:
     else:
         fits = (ir.binary("==", half, least),)
         before = (replace(rest, condition=ir.binary(">", half, least)),)
-    test = every((ir.Call(WARPS, (), INT), *fits, tree.whole))
+    test = every((*fits, tree.whole, ir.Call(WARPS, (), INT)))
     steps = (*first, *_steps(tree, half, wide if only else None, taken))
     within = ir.If(ir.binary("<", tree.lane, ir.IntConst(WARP_SIZE)), steps)
     return (loop.init, *before, ir.If(test, (*tree.scalars, within, ir.Barrier()), (rest,)))
@@ -199,7 +201,7 @@ def _tree(step: Body, half: ir.Var, block: Block) -> _Tree | None:
     known: dict[str, Polynomial] = {}
     for one in (*scalars, *body):
         if isinstance(one, ir.Declare):
-            known[one.name] = _known(one, known)
+            known[one.name] = known_scalar(one, known)
     own: dict[str, ir.Element] = {}
     for stmt in statements:
         match stmt:
@@ -302,7 +304,7 @@ def _counts(
     return list(extents) == sizes or list(extents) == [product(sizes)]
 
 
-def _known(stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:
+def known_scalar(stmt: ir.Declare, known: Mapping[str, Polynomial]) -> Polynomial:
     """Return what is known of a scalar, at least its name."""
     match stmt.value:
         case ir.Cast(operand=ir.Var(name=name)) if name in INDICES:

@@ -37,7 +37,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   blocks.
 
 Arrays of a block's own, structures in shared memory, and elements kept in registers without a tile leave threads as
-they are, but for blocks that add up rows by a tree (``strategies.threads.trees``): these have columns.  With a tile, or
+they are, but for blocks that add up rows in steps (``strategies.threads.trees``): these have columns.  With a tile, or
 with elements in registers, there are rows alone: the threads that share a window save loads.
 """
 
@@ -125,7 +125,7 @@ class _Tiled(Struct, frozen=True):
 
     @property
     def adds_up(self) -> bool:
-        """Whether blocks add up rows by trees."""
+        """Whether blocks add up rows in steps."""
         return adds_up_rows(self.program)
 
 

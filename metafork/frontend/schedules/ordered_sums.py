@@ -16,7 +16,7 @@
 
     FOLD(s, B):   int b = B - 1;                                 // with all bits below its first one:
                   b |= b >> 1; b |= b >> 2; b |= b >> 4; ...
-                  for (int h = b - (b >> 1); h > 0; h /= 2)      // from the greatest power of two below B
+                  for (int h = b ^ (b >> 1); h > 0; h /= 2)      // from the greatest power of two below B
                     meta_for (int j = 0; j < B; j++)
                       if (j < h && j + h < B) s[j] += s[j + h];
 
@@ -220,7 +220,7 @@ class OrderedSums(Struct, frozen=True):
                 for bits in (1, 2, 4, 8, 16)
             ),
             ir.For(
-                ir.Declare(half.name, ir.INT, ir.binary("-", below, ir.binary(">>", below, ir.IntConst(1))), span),
+                ir.Declare(half.name, ir.INT, ir.binary("^", below, ir.binary(">>", below, ir.IntConst(1))), span),
                 going, halved, (phase,), span,
             ),
         )  # fmt: skip

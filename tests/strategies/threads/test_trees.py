@@ -47,7 +47,7 @@ def sums(value="x[i][k]", step="h /= 2"):
 
 
 @pytest.mark.parametrize(
-    "name", ["dot", "layer_norm", "softmax", "row_product", "layer_norm_reduction", "dot_reduction"]
+    "name", ["dot", "layer_norm", "softmax", "row_product", "layer_norm_reduction", "dot_reduction", "scan"]
 )
 def test_threads_have_four_places_then_two(name):
     """With one place each where blocks are small."""
@@ -73,7 +73,7 @@ def test_threads_have_four_places_then_two(name):
         (sums("(x[i][k] * x[i][k] + 1) * (x[i][k] + 2) * x[i][k]"), False),
         (sums(step="h /= 3"), False),
         (parsed((PROGRAMS / "nbody_tiled.mf").read_text()), False),
-        (parsed((PROGRAMS / "scan.mf").read_text()), False),
+        (parsed((PROGRAMS / "scan.mf").read_text()), True),
         (parsed((PROGRAMS / "jacobi3d.mf").read_text()), False),
     ],
     ids=["sums", "roots", "much is computed", "no halves", "no tree", "upwards", "planes"],
