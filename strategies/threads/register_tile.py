@@ -25,8 +25,11 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   a multiple instead, if that computes the same (``transform.align``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
-- *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
-  more than one.
+- before all others *rows of planes with two columns* (``deep``), for stencils in three dimensions: the planes that
+  neighbours need are loaded once.  Under ``meta_block(B0, B1)`` the planes come from the grid, which has as many fewer
+  blocks; it has to have eight planes.  Launch bounds keep the registers within those of the largest block, so the code
+  is straight, and elements have 4 bytes.
+- *rows of planes*: where two outer thread loops share loads, and both together save more than one.
 - *fewer* columns and planes, eight results and then four, for blocks in which more leave no full warp: 8 by 32 threads,
   which many people write, have room for eight.  Columns are then two where that takes fewer sectors: a stencil's rows
   are read again by the results above and below them.
@@ -53,7 +56,9 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.extent import Extent
 from metafork.evaluators.kernels import has_vectors, multiples
 from metafork.evaluators.multiple import Multiple
 from metafork.evaluators.registers_per_thread import registers
@@ -68,7 +73,7 @@ from metafork.ir.marks import (
     several_results,
     with_results,
 )
-from metafork.ir.program import Program, Var, Version
+from metafork.ir.program import IntConst, Program, Var, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
@@ -89,6 +94,8 @@ OF_TILES = (4, 2)
 """How many rows are tried where the loads that they share come from shared memory."""
 WORTH = Fraction(9, 10)
 """What loads, or their sectors, have to fall to for the registers of more results to pay."""
+SMALL = 4
+"""Bytes of elements of which a thread has registers for planes of rows of columns, in blocks of any size."""
 MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
@@ -224,7 +231,11 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
         for columns in (one for one in COLUMNS[pairs:] if one <= most):
             rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
             less = part > 1 and columns == COLUMNS[0]
-            if less and (loop is None or _narrower(block_memory(begins, analyses), loop, rows, columns)):
+            if loop is not None:
+                begun = block_memory(begins, analyses)
+                while rows > 1 and _loads_less(begun, loop, (rows // 2, columns), (rows, columns)):
+                    rows //= 2  # of which loops of few trips are unrolled, and share loads
+            if less and (loop is None or _loads_less(begun, loop, (2 * rows, columns // 2), (rows, columns))):
                 continue
             several = None if loop is None or rows == 1 else (loop, rows)
             mapped = with_results(begins, {len(begins.grid) - 1: columns, **dict([several] if several else [])})
@@ -257,12 +268,11 @@ def _streams(tiled: _Tiled) -> bool:
     return all(number >= 0 for number in spare.terms().values())
 
 
-def _narrower(memory: BlockMemory, loop: int, rows: int, columns: int) -> bool:
-    """Say whether as many results load less in half the columns."""
+def _loads_less(memory: BlockMemory, loop: int, shape: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Say whether a result loads less in so many rows of columns than in others."""
     from metafork.evaluators.sectors_of_loads import sectors_of_loads  # few shapes get this far
 
-    broad, narrow = (sectors_of_loads(memory, loop, rows * n, columns // n) for n in (1, 2))
-    return narrow < broad * WORTH
+    return sectors_of_loads(memory, loop, *shape) < sectors_of_loads(memory, loop, *other) * WORTH
 
 
 def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
@@ -284,6 +294,38 @@ def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
     return _Shape(
         mapped, (planes, rows), f"{note}: {float(together):.4g} loads per result instead of {float(alone):.4g}"
     )
+
+
+def _deep(tiled: _Tiled) -> _Shape | str:
+    """Return planes of rows of two columns in vectors, for straight code in which both outer directions share loads.
+
+    A block of ``meta_block`` with fewer dimensions than the grid gets its planes from the grid alone.
+    """
+    program, analyses = tiled.program, tiled.analyses
+    around = [loop.kind for path in tiled.memory.paths for one in path.references for loop in one.loops]
+    if LoopKind.SERIAL in around:
+        return "a loop of a thread would keep all results of several planes in registers"
+    if any(array.element.size > SMALL for array in program.arrays):
+        return f"planes of elements of more than {SMALL} bytes have no registers"
+    threads = phases(program)[0].threads
+    alone = [axis for axis, loop in enumerate(threads[:-1]) if loop.extent == IntConst(1)] if program.blocked else []
+    opened = applied(program, tuple(Grow(threads[axis].var, PLANES[0]) for axis in alone), analyses)
+    if isinstance(opened, Refused):
+        return opened.reason
+    memory = block_memory(opened, analyses)
+    shape = _planes(replace(tiled, version=replace(tiled.version, program=opened), memory=memory))
+    if isinstance(shape, str):
+        return shape
+    mapped = with_results(program, several_results(shape.program) | {len(threads) - 1: COLUMNS[1]})
+    grown, _ = _grown(mapped, analyses) if alone else (mapped, ())
+    if alone and grown is mapped:
+        return "blocks cannot compute more"
+    vectors = has_vectors(grown, analyses)
+    if vectors is not True:
+        return APART if vectors is False else vectors.reason
+    needs = (Need(Extent(program.grid[axis].extent), shape.counts[axis]) for axis in alone)
+    note = f"{COLUMNS[1]} neighbouring iterations of the innermost thread loop in vectors, {shape.note}"
+    return _Shape(mapped, (*shape.counts, COLUMNS[1]), note, (FULL_WARP, *needs))
 
 
 def _rows(tiled: _Tiled, most: int = ROWS) -> _Shape | str:
@@ -318,6 +360,7 @@ def _sharing(tiled: _Tiled, place: int = 0, *, in_loops: bool = False) -> int | 
 
 
 SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
+    "deep": _deep,
     "taller": _taller,
     "columns": _columns,
     "pairs": partial(_columns, pairs=True),
@@ -341,12 +384,13 @@ FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", 
 def _grown(program: Program, analyses: Analyses) -> tuple[Program, Schedule]:
     """Return a program whose blocks compute more with the threads that they had; itself where that is not legal.
 
-    Where ``meta_block`` says how many threads a block has, all loops grow, else the outermost one of several results.
+    Where ``meta_block`` says how many threads a block has, all loops grow, else the outermost one of several results,
+    and with planes of rows the innermost, so that neighbours in a warp still have a row.
     """
     if len(phases(program)) != 1:
         return program, ()
     loops = [loop for loop in phases(program)[0].threads if loop.results > 1]
-    larger = tuple(Grow(loop.var, loop.results) for loop in (loops if program.blocked else loops[:1]))
+    larger = tuple(Grow(loop.var, loop.results) for loop in (loops if program.blocked else loops[:1] + loops[2:]))
     grown = applied(program, larger, analyses)
     return (program, ()) if isinstance(grown, Refused) else (grown, larger)
 
@@ -409,7 +453,8 @@ class RegisterTile(Strategy, frozen=True):
             return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
         tiled = _Tiled(version, memory, self.results, analyses)
         reasons: list[str] = []
-        shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
+        fit = OF_TREES if own else {*self.shapes} if self.grows else {*self.shapes} - {"deep"}
+        shapes = tuple(kind for kind in self.shapes if kind in fit)
         for number, kind in enumerate(shapes, 1):
             larger_blocks, kind = kind.startswith(LARGER), kind.removeprefix(LARGER)
             shape = _in_larger_blocks(tiled, kind) if larger_blocks else SHAPES[kind](tiled)
@@ -419,7 +464,9 @@ class RegisterTile(Strategy, frozen=True):
                 stays = own or program.blocked or larger_blocks
                 more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
                 left = shapes[number:]
-                if larger_blocks:
+                if kind == "deep":
+                    pass
+                elif larger_blocks:
                     left = tuple(one for one in left if one in OF_TREES)
                 elif not own:
                     left = _left(left, kind, shape, grows=more or grown is not shape.program)
