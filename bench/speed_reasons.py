@@ -19,8 +19,8 @@ REASONS = {
     ),
     "3D Jacobi, T": _TWO_COLUMNS,
     "3D heat, double, T": (
-        "four rows of eight planes per thread, one column, for doubles take two registers: 3.75 loads per result, and an "
-        "address for each of its rows; the expert's has two columns"
+        "four rows of eight planes per thread, one column, for doubles take two registers: 3.75 loads per result, and "
+        "an address for each of its rows; the expert's has two columns"
     ),
     "seven points": _TWO_COLUMNS,
     "seven points, 3D blocks": _TWO_COLUMNS,
