@@ -11,6 +11,8 @@
 Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
 (``metafork.transform.grow``).  A block that the program writes has fewer threads; if these are less than a warp, it
 computes more in the outermost direction of several results: *larger blocks*, such as 64 by 32 results of 8 by 32.
+Rows, or planes, may be those of a dimension that the grid alone walks (a stencil of two dimensions under
+``meta_block(B)``), if there are as many.
 Where threads share loads in yet another direction, which is not in the tile, neighbours in that one share them in a
 warp, and the block stays as it is, with a smaller shape.
 
@@ -26,8 +28,7 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
 - before all others *rows of planes with two columns* (``deep``), for stencils in three dimensions: the planes that
-  neighbours need are loaded once.  Under ``meta_block(B0, B1)`` the planes come from the grid, which has as many fewer
-  blocks; it has to have eight planes.  Launch bounds keep the registers within those of the largest block, so the code
+  neighbours need are loaded once.  Launch bounds keep the registers within those of the largest block, so the code
   is straight, and elements have 4 bytes.
 - *rows of planes*: where two outer thread loops share loads, and both together save more than one.
 - *fewer* columns and planes, eight results and then four, for blocks in which more leave no full warp: 8 by 32 threads,
@@ -73,16 +74,16 @@ from metafork.ir.marks import (
     several_results,
     with_results,
 )
-from metafork.ir.program import IntConst, Program, Var, Version
+from metafork.ir.program import Program, Var, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from metafork.strategies.threads.larger_blocks import grown, is_alone, opened
 from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.strategies.threads.trees import adds_up_rows
 from metafork.transform.align import Align
 from metafork.transform.coarsen import Coarsen
-from metafork.transform.directive import Refused, Schedule, applied
-from metafork.transform.grow import Grow
+from metafork.transform.directive import Refused, Schedule
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
@@ -297,35 +298,22 @@ def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
 
 
 def _deep(tiled: _Tiled) -> _Shape | str:
-    """Return planes of rows of two columns in vectors, for straight code in which both outer directions share loads.
-
-    A block of ``meta_block`` with fewer dimensions than the grid gets its planes from the grid alone.
-    """
-    program, analyses = tiled.program, tiled.analyses
+    """Return planes of rows of two columns in vectors, for straight code in which both outer directions share loads."""
+    program = tiled.program
     around = [loop.kind for path in tiled.memory.paths for one in path.references for loop in one.loops]
     if LoopKind.SERIAL in around:
         return "a loop of a thread would keep all results of several planes in registers"
     if any(array.element.size > SMALL for array in program.arrays):
         return f"planes of elements of more than {SMALL} bytes have no registers"
-    threads = phases(program)[0].threads
-    alone = [axis for axis, loop in enumerate(threads[:-1]) if loop.extent == IntConst(1)] if program.blocked else []
-    opened = applied(program, tuple(Grow(threads[axis].var, PLANES[0]) for axis in alone), analyses)
-    if isinstance(opened, Refused):
-        return opened.reason
-    memory = block_memory(opened, analyses)
-    shape = _planes(replace(tiled, version=replace(tiled.version, program=opened), memory=memory))
+    shape = _planes(tiled)
     if isinstance(shape, str):
         return shape
-    mapped = with_results(program, several_results(shape.program) | {len(threads) - 1: COLUMNS[1]})
-    grown, _ = _grown(mapped, analyses) if alone else (mapped, ())
-    if alone and grown is mapped:
-        return "blocks cannot compute more"
-    vectors = has_vectors(grown, analyses)
+    mapped = with_results(program, several_results(shape.program) | {len(program.grid) - 1: COLUMNS[1]})
+    vectors = has_vectors(mapped, tiled.analyses)
     if vectors is not True:
         return APART if vectors is False else vectors.reason
-    needs = (Need(Extent(program.grid[axis].extent), shape.counts[axis]) for axis in alone)
     note = f"{COLUMNS[1]} neighbouring iterations of the innermost thread loop in vectors, {shape.note}"
-    return _Shape(mapped, (*shape.counts, COLUMNS[1]), note, (FULL_WARP, *needs))
+    return _Shape(mapped, (*shape.counts, COLUMNS[1]), note)
 
 
 def _rows(tiled: _Tiled, most: int = ROWS) -> _Shape | str:
@@ -381,18 +369,28 @@ WHOLE = {"taller", "columns"}
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
-def _grown(program: Program, analyses: Analyses) -> tuple[Program, Schedule]:
-    """Return a program whose blocks compute more with the threads that they had; itself where that is not legal.
+def _opened(tiled: _Tiled) -> _Tiled:
+    """Return blocks of ``meta_block`` with rows and planes that the grid alone walks, as many as a thread may have."""
+    if tiled.keeps or tiled.adds_up:
+        return tiled
+    larger = opened(tiled.program, ROWS, tiled.analyses)
+    if larger is tiled.program:
+        return tiled
+    return replace(tiled, version=replace(tiled.version, program=larger), memory=block_memory(larger, tiled.analyses))
 
-    Where ``meta_block`` says how many threads a block has, all loops grow, else the outermost one of several results,
-    and with planes of rows the innermost, so that neighbours in a warp still have a row.
-    """
-    if len(phases(program)) != 1:
-        return program, ()
-    loops = [loop for loop in phases(program)[0].threads if loop.results > 1]
-    larger = tuple(Grow(loop.var, loop.results) for loop in (loops if program.blocked else loops[:1] + loops[2:]))
-    grown = applied(program, larger, analyses)
-    return (program, ()) if isinstance(grown, Refused) else (grown, larger)
+
+def _as_they_grow(shape: _Shape, program: Program, analyses: Analyses) -> _Shape | str:
+    """Return a shape of opened blocks for the program as it is, whose blocks get rows and planes as they grow."""
+    begins = analyses.of(FROM_MULTIPLES.apply, program) if shape.aligned else program
+    if isinstance(begins, Refused):
+        return begins.reason
+    counts, threads = several_results(shape.program), phases(program)[0].threads
+    alone = [axis for axis in counts if is_alone(threads[axis])]
+    mapped = with_results(begins, counts)
+    if alone and grown(mapped, analyses)[0] is mapped:
+        return "blocks cannot compute more"
+    needs = (Need(Extent(program.grid[axis].extent), counts[axis]) for axis in alone)
+    return replace(shape, program=mapped, needs=(*shape.needs, *needs))
 
 
 def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
@@ -404,13 +402,13 @@ def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
         return KEEPS
     if any(results[loop] == 1 for loop in loops_that_share(tiled.program, tiled.memory)):
         return "threads of a block share loads in another direction"
-    grown, larger = _grown(shape.program, tiled.analyses)
-    if grown is shape.program:
+    more, larger = grown(shape.program, tiled.analyses)
+    if more is shape.program:
         return "blocks cannot compute more"
-    if shape.columns and has_vectors(grown, tiled.analyses) is not True:
+    if shape.columns and has_vectors(more, tiled.analyses) is not True:
         return APART
-    whole = _whole_vectors(grown, tiled.analyses) if kind in WHOLE else ()
-    return replace(shape, program=grown, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
+    whole = _whole_vectors(more, tiled.analyses) if kind in WHOLE else ()
+    return replace(shape, program=more, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
 
 
 def _in_registers(memory: BlockMemory) -> list[set[str]]:
@@ -452,15 +450,17 @@ class RegisterTile(Strategy, frozen=True):
         if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
             return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
         tiled = _Tiled(version, memory, self.results, analyses)
+        tiled = _opened(tiled) if self.grows else tiled
         reasons: list[str] = []
-        fit = OF_TREES if own else {*self.shapes} if self.grows else {*self.shapes} - {"deep"}
-        shapes = tuple(kind for kind in self.shapes if kind in fit)
+        shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
         for number, kind in enumerate(shapes, 1):
             larger_blocks, kind = kind.startswith(LARGER), kind.removeprefix(LARGER)
             shape = _in_larger_blocks(tiled, kind) if larger_blocks else SHAPES[kind](tiled)
+            if isinstance(shape, _Shape) and tiled.program is not program:
+                shape = _as_they_grow(shape, program, analyses)
             if isinstance(shape, _Shape):
                 keeps = self.grows and program.blocked
-                grown, larger = _grown(shape.program, analyses) if keeps else (shape.program, ())
+                made, larger = grown(shape.program, analyses) if keeps else (shape.program, ())
                 stays = own or program.blocked or larger_blocks
                 more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
                 left = shapes[number:]
@@ -469,16 +469,16 @@ class RegisterTile(Strategy, frozen=True):
                 elif larger_blocks:
                     left = tuple(one for one in left if one in OF_TREES)
                 elif not own:
-                    left = _left(left, kind, shape, grows=more or grown is not shape.program)
+                    left = _left(left, kind, shape, grows=more or made is not shape.program)
                 left = (f"{LARGER}{kind}", *left) if more else left
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
-                whole = _whole_vectors(grown, analyses) if kind in WHOLE and not larger_blocks else ()
-                needs = (*shape.needs, *whole, *full_tiles(grown))
+                whole = _whole_vectors(made, analyses) if kind in WHOLE and not larger_blocks else ()
+                needs = (*shape.needs, *whole, *full_tiles(made))
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 fewer_threads = program.blocked and not keeps
                 effect = Effect(f"{what}, in larger blocks" if larger_blocks else what + ", of fewer" * fewer_threads)
                 note, schedule = f"a thread runs {shape.note}", (*shape.schedule, *larger)
-                return Applied(replace(version, program=grown), note, effect, (), needs, smaller, schedule)
+                return Applied(replace(version, program=made), note, effect, (), needs, smaller, schedule)
             reasons.append(shape)
         if self.shapes != tuple(SHAPES) and (fewer := self._of_fewer(program)) is not None:
             return fewer.apply(version, analyses)

@@ -130,6 +130,33 @@ def test_blocks_get_planes_that_only_the_grid_has(block):
     assert registers(found.version, Analyses()) == 64
 
 
+ROWS_ALONE = {
+    "stencil": (
+        (8, 2),
+        "c[y + 1][x + 1] = a[y][x + 1] + a[y + 1][x] + a[y + 2][x + 1] + a[y + 1][x + 1] + a[y + 1][x + 2];",
+    ),
+    "window": ((8, 2), "float s = 0; for (int q = 0; q < 3; q++) s += a[y + q][x] * d[q]; c[y][x] = s;"),
+    "nothing_shared": ((1, 2), "c[y][x] = a[y][x];"),
+}
+FLAT = """
+void {name}(int m, int n, int B, const float a[m + 2][n + 2], float c[m + 2][n + 2], const float d[3])
+{{
+  meta_schedule meta_block(B) {{
+    meta_for (int y = 0; y < m; y++) meta_for (int x = 0; x < n; x++) {{
+      {body}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("name", ROWS_ALONE)
+def test_blocks_get_rows_that_only_the_grid_has(name):
+    counts, body = ROWS_ALONE[name]
+    found = RegisterTile().apply(Version(program(FLAT.format(name=name, body=body))), Analyses())
+    assert results_of(found.version.program) == counts
+    assert ("extent_m_over_1" in [need.counter.name for need in found.needs]) == (counts[0] > 1)
+
+
 @pytest.mark.parametrize("name", NOT_DEEP)
 def test_without_shared_loads_and_vectors_in_straight_code_no_planes_of_columns(name):
     assert not has_planes(DEEP.apply(Version(program(blocked(NOT_DEEP[name]))), Analyses()))
@@ -184,4 +211,8 @@ def test_kernels_at_sizes_that_leave_rows_and_planes_over(tmp_path):
         source = blocked(SEVEN, block, f"planes_{number}")
         planes = DEEP.apply(Version(program(source)), Analyses()).version.program
         cases.append(Case(source, around, program=planes))
+    for name, (_, body) in ROWS_ALONE.items():
+        source = FLAT.format(name=f"alone_{name}", body=body)
+        rows = RegisterTile().apply(Version(program(source)), Analyses()).version.program
+        cases.append(Case(source, grid(m=(3, 8, 17), n=(7, 8, 20), B=(3, 4)), program=rows))
     assert run(cases, tmp_path) == {}
