@@ -8,6 +8,7 @@ for sm_80 is measured by ``bench/registers``.  Other hardware counts for itself 
 from __future__ import annotations
 
 from fractions import Fraction
+from math import prod
 from typing import ClassVar, Literal
 
 from msgspec import Struct
@@ -19,6 +20,9 @@ from metafork.evaluators.kernels import kernel_of
 from metafork.evaluators.registers.model import measure, shipped_model
 from metafork.ir.program import Version
 from metafork.llvm.ptx_target import TargetError
+
+REGISTERS = 65536
+"""Of a multiprocessor, in all of NVIDIA's GPUs since sm_50: with launch bounds, all blocks asked for get theirs."""
 
 
 class RegistersPerThread(Struct, frozen=True):
@@ -52,9 +56,10 @@ def _registers(version: Version, analyses: Analyses) -> int | NotKnown:
     try:
         if counted is not None:
             return counted(kernel, version.ir_strategies)
-        return shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
+        estimate = shipped_model().registers(measure(kernel, version.ir_strategies, analyses))
     except (TargetError, NotCountedError) as error:
         return NotKnown(f"no code: {error}")
+    return estimate if kernel.bounds is None else min(estimate, REGISTERS // prod(kernel.bounds))
 
 
 COUNTER = RegistersPerThread()

@@ -16,6 +16,9 @@ from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.rewriting import arrays_read, assigned_variables, names_in, variables
 from metafork.ir.visitor import Body, Rewriter, changed, same
 
+MOST_COLUMNS = 4
+"""An access of 16 bytes has so many."""
+
 
 def with_results(program: ir.Program, counts: Mapping[int, int]) -> ir.Program:
     """Return a program whose threads run so many neighbouring iterations of thread loops, by their numbers."""
@@ -77,17 +80,14 @@ def jammed_loops(program: ir.Program) -> dict[str, int]:
 def is_coarsenable(program: ir.Program, loop: int, count: int) -> bool:
     """Say whether a thread may run so many iterations of a thread loop, counted from the outermost.
 
-    Those that are count ``int``; of the innermost one there are 4 at most, and then not of two others.
+    Those that are count ``int``; of the innermost one there are 4 at most.
     """
     return all(
-        0 <= loop < len(phase.threads) and _counts_int(phase.threads[loop]) and _lies_in_vectors(phase, loop, count)
+        0 <= loop < len(phase.threads)
+        and _counts_int(phase.threads[loop])
+        and (loop < len(phase.threads) - 1 or count <= MOST_COLUMNS)
         for phase in phases(program)
     )
-
-
-def _lies_in_vectors(phase: ir.Phase, loop: int, count: int) -> bool:
-    *others, last = (count if axis == loop else head.results for axis, head in enumerate(phase.threads))
-    return last == 1 or (last <= 4 and sum(one > 1 for one in others) < 2)
 
 
 def _counts_int(loop: ir.MetaFor) -> bool:

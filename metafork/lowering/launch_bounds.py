@@ -8,8 +8,10 @@ from math import prod
 from metafork.algebra.polynomial import Polynomial, at_most
 from metafork.algebra.prover import Prover
 from metafork.analysis.block_sizes import MOST_RESIDENT, MOST_THREADS
+from metafork.ir.marks import several_results
 from metafork.ir.program import Program
 
+DIRECTIONS = 3
 _LIMITS = (32, 64, 96, 128, 192, 256, 384, 512, 768)
 """Numbers of threads that a block is asked to have at most, the least first."""
 
@@ -17,12 +19,14 @@ _LIMITS = (32, 64, 96, 128, 192, 256, 384, 512, 768)
 def launch_bounds(program: Program, shape: Sequence[Polynomial], prover: Prover) -> tuple[int, int] | None:
     """Return the most threads of a block and the blocks asked for; ``None`` if no multiprocessor has so many threads.
 
+    Where a thread has results in three directions, these are as many blocks as have the threads of the largest: else a
+    compiler loads all that they read first, for which a thread takes up to 255 registers.
     A block whose threads are not bounded by what is known of the parameters may have as many as any GPU runs.
     """
-    if program.min_blocks is None:
+    if program.min_blocks is None and len(several_results(program)) < DIRECTIONS:
         return None
     most = _most_threads(program, shape, prover)
-    blocks = program.min_blocks.value
+    blocks = max(1, MOST_THREADS // most) if program.min_blocks is None else program.min_blocks.value
     return (most, blocks) if most * blocks <= MOST_RESIDENT else None
 
 

@@ -15,7 +15,8 @@ Compilers unroll such loops and keep the elements of such arrays in registers, w
 statements that differ in integer constants which grow evenly, and in scalars that are others in each of them.  Scalars
 that are used elsewhere too become elements of an array; those of one copy alone stay scalars.
 
-Loads are moved in front of assignments first (``metafork.printing.loads_first``).
+Loads are moved in front of assignments first (``metafork.printing.loads_first``), but for kernels with launch bounds:
+compilers find registers for what is loaded where it is needed.
 """
 
 from __future__ import annotations
@@ -75,6 +76,7 @@ class _Rerolled(Rewriter):
 
     def __init__(self, kernel: Kernel) -> None:
         self.places: dict[str, tuple[str, int]] = {}
+        self._bounded = kernel.bounds is not None
         self._arrays: dict[str, _Array] = {}
         statements = ir.walk_statements(kernel.body)
         counters = {s.init.name for s in statements if isinstance(s, ir.For) and isinstance(s.init, ir.Declare)}
@@ -96,7 +98,7 @@ class _Rerolled(Rewriter):
 
     def body(self, body: Body) -> Body:
         inner = super().body(body)
-        moved = loads_first(spanned(inner))
+        moved = spanned(inner) if self._bounded else loads_first(spanned(inner))
         again: Body = moved
         while (shorter := self._once(again)) is not again:
             again = shorter

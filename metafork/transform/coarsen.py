@@ -20,9 +20,8 @@ class Coarsen(Struct, frozen=True):
           S(v);                                      S(4 * v_o); S(4 * v_o + 1); S(4 * v_o + 2); S(4 * v_o + 3);
 
     The loops of the same dimension in all phases are marked, and lowering puts the iterations side by side: what
-    several of them load is loaded once, and neighbours of the innermost loop are accessed as vectors of 2 or 4.  Of the
-    innermost loop and one other, or of two others, a thread may run several.  After Magni, Dubach and O'Boyle, "A
-    large-scale cross-architecture evaluation of thread-coarsening" (SC 2013).
+    several of them load is loaded once, and neighbours of the innermost loop are accessed as vectors of 2 or 4.  After
+    Magni, Dubach and O'Boyle, "A large-scale cross-architecture evaluation of thread-coarsening" (SC 2013).
 
     Legal always: the order of thread loops is free, by what ``meta_for`` promises.
     """

@@ -31,6 +31,8 @@ from metafork.transform.directive import Refused
 from metafork.transform.loops import INT, ThreadLoop, loop_named
 from metafork.transform.nests.steady_loops import is_plain
 
+ONE = ir.IntConst(1)
+
 
 class Grow(Struct, frozen=True):
     """Give a block ``factor`` times the iterations of a thread loop, of neighbouring blocks.
@@ -42,10 +44,12 @@ class Grow(Struct, frozen=True):
             S(i * B + u);                            meta_for (int u_2 = 0; u_2 < 4 * B; u_2++)
                                                        S(i_o * (4 * B) + u_2);
 
-    The grid loop is the one of the same dimension.  Legal where a block is one nest of thread loops and depends on both
-    loops as ``i * B + u`` alone (the order of their iterations is free, by what ``meta_for`` promises), and where all
-    that it accesses stands behind a condition that is proved not to hold from ``m * B`` on.  The places of all
-    iterations, and what a thread computes of them in front of its conditions, must be proved to stay in their types.
+    The grid loop is the one of the same dimension; beside a thread loop of one iteration, ``i`` alone is the place, so
+    that a block gets planes of a grid that has more dimensions than ``meta_block`` gives it threads. Legal where a
+    block is one nest of thread loops and depends on both loops as ``i * B + u`` alone (the order of their iterations is
+    free, by what ``meta_for`` promises), and where all that it accesses stands behind a condition that is proved not to
+    hold from ``m * B`` on. The places of all iterations, and what a thread computes of them in front of its conditions,
+    must be proved to stay in their types.
 
     Where one of these is not proved, but ``m * B`` is an ``int``, a condition leaves out what lies behind the last
     block, with all that is computed there::
@@ -81,7 +85,7 @@ class Grow(Struct, frozen=True):
         outer = ir.Var(fresh(f"{block.var}_o", taken), INT)
         tiles = ir.Var(fresh(f"{block.var}_tiles", taken), INT)
         factor = ir.IntConst(self.factor)
-        size = ir.binary("*", factor, thread.extent)
+        size = _times(factor, thread.extent)
         inner = ir.Var(fresh(thread.var, taken), INT)
         place = ir.binary("+", ir.binary("*", outer, size), inner)
         try:
@@ -96,18 +100,22 @@ class Grow(Struct, frozen=True):
         phase = replace(phase, threads=tuple(threads), body=body)
         grown = replace(program, grid=tuple(grid), body=(phase,))
         more = ir.binary("+", block.extent, ir.IntConst(self.factor - 1))
-        covered = ir.binary("*", block.extent, thread.extent)
+        covered = _times(block.extent, thread.extent)
         known = _with_derived(grown, tiles.name, ir.binary("/", more, factor))
-        unknown = _why_not(known, place, covered, ir.binary("*", more, thread.extent), analyses)
+        unknown = _why_not(known, place, covered, _times(more, thread.extent), analyses)
         if unknown is None:
             return known
         if program.striding is not None or not _is_int(covered, program, analyses):
             return Refused(unknown, thread.span)
         before = ir.binary("-", block.extent, ir.IntConst(1))
         number = ir.binary("+", ir.binary("/", before, factor), ir.IntConst(1))
-        left = ir.binary("*", ir.binary("-", block.extent, ir.binary("*", outer, factor)), thread.extent)
+        left = _times(ir.binary("-", block.extent, ir.binary("*", outer, factor)), thread.extent)
         tested = replace(phase, body=_tested(ir.binary("<", inner, left), body))
         return _with_derived(replace(grown, body=(tested,)), tiles.name, number)
+
+
+def _times(count: ir.Expr, extent: ir.Expr) -> ir.Expr:
+    return count if extent == ONE else ir.binary("*", count, extent)
 
 
 def _with_derived(program: ir.Program, name: str, value: ir.Expr) -> ir.Program:
@@ -216,6 +224,8 @@ class _Placed(Rewriter):
         begins = ir.binary("*", first, size), ir.binary("*", size, first)
         sums = [one for begin in begins for one in (ir.binary("+", begin, index), ir.binary("+", index, begin))]
         self._places: dict[ir.Expr, ir.Expr] = dict.fromkeys(sums, place)
+        if size == ONE:
+            self._places[first] = place
         self._begins, self._index, self._place = begins, index, place
 
     def inner(self) -> Mapping[str, ir.Expr]:

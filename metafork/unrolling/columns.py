@@ -86,15 +86,16 @@ class Around(Struct, frozen=True):
     taken: set[str]
 
 
-def in_columns(columns: Several, rows: Several | None, body: Body, around: Around, *, apart: bool) -> Body:
-    """Return what a thread of a phase does that has a column, and a row where there are some.
+def in_columns(columns: Several, rows: Sequence[Several], body: Body, around: Around, *, apart: bool) -> Body:
+    """Return what a thread of a phase does that has columns, of rows where there are some, and these of planes.
 
     ``apart``: its columns run one by one in any case.
     """
     taken = around.taken
-    loops = {one.loop.var for one in (columns, rows) if one is not None}
-    once, rest = computed_once(body, loops)
-    alone = rest if rows is None else coarsened(rows.loop, rows.thread, rows.count, rest, around.own, taken)
+    once, rest = computed_once(body, {one.loop.var for one in (*rows, columns)})
+    alone = rest
+    for one in reversed(rows):
+        alone = coarsened(one.loop, one.thread, one.count, alone, around.own, taken)
     x, extent, thread = columns.loop.var, columns.loop.extent, ir.Cast(INT, columns.thread)
     groups = ir.binary("/", ir.binary("+", extent, ir.IntConst(columns.count - 1)), ir.IntConst(columns.count))
     together = None if apart else _together(columns, rows, once, rest, around)
@@ -142,7 +143,7 @@ class _Nest(Struct, frozen=True):
     """What rows and columns do, where they are and by which names, and scalars around it as polynomials."""
 
     columns: Several
-    rows: Several | None
+    rows: Sequence[Several]
     parts: Rows
     firsts: Mapping[str, ir.Var]
     places: Mapping[str, Sequence[ir.Expr]]
@@ -158,24 +159,23 @@ class _Side(Struct, frozen=True):
     divided: Mapping[str, int]
 
 
-def _together(columns: Several, rows: Several | None, once: Body, body: Body, around: Around) -> _Together | None:
+def _together(columns: Several, rows: Sequence[Several], once: Body, body: Body, around: Around) -> _Together | None:
     """Return all columns and rows side by side; ``None`` where they cannot be, or vector accesses do not pay."""
     taken = around.taken
-    loops = [one for one in (rows, columns) if one is not None]
+    loops = [*rows, columns]
     parts = rows_of(body, {one.loop.var for one in loops})
     if not can_run_together(parts.body, around.own):
         return None
     firsts = {one.loop.var: ir.Var(fresh(f"first_{one.loop.var}", taken), INT) for one in loops}
     places = {one.loop.var: [_place(firsts[one.loop.var], number) for number in range(one.count)] for one in loops}
     nest = _Nest(columns, rows, parts, firsts, places, _known(once, firsts, columns), around)
-    row = None if rows is None else _mask(nest, rows.loop.var)
-    some: list[ir.Expr] = []
-    if _edge(nest, columns.loop.var, -1) is not None:
+    row = None if len(rows) != 1 else _mask(nest, rows[0].loop.var)
+    edges = [(columns.loop.var, -1), *((one.loop.var, 0) for one in loops)]
+    found = [(variable, _edge(nest, variable, runs)) for variable, runs in edges]
+    some = [test for variable, edge in found if edge is not None for test in edge.one_runs(nest, variable)]
+    if found[0][1] is not None and len(rows) == 1:
         # Columns that begin within a vector, as a rule with rows that end within a group, and blocks behind both.
-        row = row or (None if rows is None else _edge(nest, rows.loop.var, 0))
-        edges = [(columns.loop.var, -1), *((one.loop.var, 0) for one in loops)]
-        found = [(variable, _edge(nest, variable, runs)) for variable, runs in edges]
-        some = [test for variable, edge in found if edge is not None for test in edge.one_runs(nest, variable)]
+        row = row or _edge(nest, rows[0].loop.var, 0)
     side = _side(nest, None)
     if side is None:
         return None
@@ -219,8 +219,8 @@ def _side(nest: _Nest, row: _Mask | None) -> _Side | None:
     hidden = {stmt.name for stmt in ir.walk_statements(straight) if isinstance(stmt, ir.Declare)}
     free = [name for name in nest.around.scalars if name not in hidden]
     places, running = _rows(nest, row, shared)
-    if row is not None and nest.rows is not None:
-        tests += row.one_runs(nest, nest.rows.loop.var)
+    if row is not None:
+        tests += row.one_runs(nest, nest.rows[0].loop.var)
     for place in places:
         same, other = computed_once(copied(straight, place, taken), {x})
         shared += same
@@ -256,12 +256,11 @@ def _rows(nest: _Nest, row: _Mask | None, before: list[ir.Stmt]) -> tuple[list[d
 
     What does not run then does what another one does, and stores nothing; ``before`` grows by where that is.
     """
-    if nest.rows is None:
-        return [{}], []
-    y = nest.rows.loop.var
-    own = nest.places[y]
+    names = [one.loop.var for one in nest.rows]
     if row is None:
-        return [{y: one} for one in own], []
+        return [dict(zip(names, each, strict=True)) for each in product(*(nest.places[name] for name in names))], []
+    (y,) = names
+    own = nest.places[y]
     tests = [inlined(row.test, nest.parts.scalars, {y: one}) for one in own]
     places: list[dict[str, ir.Expr]] = []
     for number, (test, one) in enumerate(zip(tests, own, strict=True)):

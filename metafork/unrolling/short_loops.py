@@ -19,7 +19,7 @@ from metafork.unrolling.jam import copied
 
 Body = tuple[Stmt, ...]
 MOST_TRIPS = 16
-MOST_STATEMENTS = 320
+MOST_STATEMENTS = 1024
 """Statements of a loop that is unrolled, all trips together."""
 
 

@@ -118,7 +118,7 @@ class ThreadCode(Rewriter):
         if columns is not None:
             arrays = {array.name for array in self.program.arrays}
             around = Around(self.own, arrays, self.begins, self._integers(), self.taken)
-            body = in_columns(columns, several[0] if several else None, body, around, apart=self._apart)
+            body = in_columns(columns, several, body, around, apart=self._apart)
         else:
             for one in reversed(several):
                 body = coarsened(one.loop, one.thread, one.count, body, self.own, self.taken, self.row)

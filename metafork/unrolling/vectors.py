@@ -36,6 +36,8 @@ from metafork.unrolling.shared_loads import SIGNED, changing_scalars, exact_poly
 
 Body = tuple[ir.Stmt, ...]
 WARP, SECTOR_BYTES = 32, 32
+WORTH = Fraction(19, 20)
+"""What sectors have to fall to for an access per column to pay: vectors save instructions."""
 THREAD = "thread "
 """How symbols begin that stand for what differs from thread to thread; no name does."""
 
@@ -72,7 +74,7 @@ def with_vectors(
     free = [name for name in divisible if name not in hidden | known.keys()]
     walk = _Vectors(changing_scalars(body), free, begins, columns, taken)
     result = walk.body(body, known, 1)
-    return Vectors(result, walk.divided, walk.found and walk.wide <= walk.narrow)
+    return Vectors(result, walk.divided, walk.found and walk.wide * WORTH <= walk.narrow)
 
 
 class _Line(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """What several strategies ask of a version before they change what its threads run, and of their variants to pay."""
 
-from metafork.evaluators.thread_extent import ThreadExtent
+from metafork.evaluators.extent import Extent
 from metafork.evaluators.threads_per_block import COUNTER as THREADS_PER_BLOCK
 from metafork.ir.hidden_names import shadowed_name
 from metafork.ir.marks import factors_of, phases
@@ -30,9 +30,6 @@ def not_untouched(version: Version) -> NotApplied | None:
 
 def full_tiles(program: Program) -> tuple[Need[Version], ...]:
     """Return what the iterations that threads run together need: loops with as many, or no thread runs them so."""
-    found: dict[object, Need[Version]] = {}
-    for number, phase in enumerate(phases(program)):
-        for place, loop in enumerate(phase.threads):
-            if loop.results > 1 and not isinstance(loop.extent, IntConst):
-                found.setdefault((place, loop.extent), Need(ThreadExtent(place, number), loop.results))
-    return tuple(found.values())
+    loops = [loop for phase in phases(program) for loop in phase.threads if loop.results > 1]
+    needs = (Need(Extent(one.extent), one.results) for one in loops if not isinstance(one.extent, IntConst))
+    return tuple(dict.fromkeys(needs))

@@ -23,8 +23,9 @@ from metafork.analysis.memory.block_shape import SEVERAL_NESTS, only_phase
 from metafork.analysis.memory.speculation import left_out
 from metafork.analysis.references import Reference
 from metafork.analysis.values.scope import Scope
-from metafork.evaluators.thread_extent import ThreadExtent
+from metafork.evaluators.extent import Extent
 from metafork.ir import program as ir
+from metafork.ir.marks import phases
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Remark, Strategy
 from metafork.strategies.threads.needs import FULL_WARP, not_untouched
 from metafork.strategies.threads.strips import not_known, read_in, why_no_room
@@ -76,7 +77,8 @@ class ReductionTile(Strategy, frozen=True):
         if (unfit := _why_not(mined, analyses)) is not None:
             return NotApplied(unfit)
         (few, wide), (many, narrow) = sorted(zip((rows, columns), found.axes, strict=True))
-        flat = [Need(ThreadExtent(wide, 0, narrow), FLAT)] if few < many else []
+        threads = [loop.extent for loop in phases(mined)[0].threads]
+        flat = [Need(Extent(threads[wide], threads[narrow]), FLAT)] if few < many else []
         shape = f"{rows} x {columns} results per thread"
         note = f"a thread has {shape[: -len(' per thread')]}, and a block walks the loop over {variable} in strips"
         return Applied(

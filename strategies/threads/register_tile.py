@@ -11,6 +11,8 @@
 Where ``meta_block`` says how many threads a block has, it keeps them and computes more instead
 (``metafork.transform.grow``).  A block that the program writes has fewer threads; if these are less than a warp, it
 computes more in the outermost direction of several results: *larger blocks*, such as 64 by 32 results of 8 by 32.
+Rows, or planes, may be those of a dimension that the grid alone walks (a stencil of two dimensions under
+``meta_block(B)``), if there are as many.
 Where threads share loads in yet another direction, which is not in the tile, neighbours in that one share them in a
 warp, and the block stays as it is, with a smaller shape.
 
@@ -25,8 +27,10 @@ tried from the largest on; each is a variant of its leaf, where a block still fi
   a multiple instead, if that computes the same (``transform.align``).
 - first of all with *twice the rows*, where a result then takes fewer sectors (``evaluators.sectors_of_loads``): a
   stencil reads two rows more than it has results.  That needs blocks whose rows are whole groups, and registers.
-- *rows of planes*, for stencils in three dimensions: where two outer thread loops share loads, and both together save
-  more than one.
+- before all others *rows of planes with two columns* (``deep``), for stencils in three dimensions: the planes that
+  neighbours need are loaded once.  Launch bounds keep the registers within those of the largest block, so the code
+  is straight, and elements have 4 bytes.
+- *rows of planes*: where two outer thread loops share loads, and both together save more than one.
 - *fewer* columns and planes, eight results and then four, for blocks in which more leave no full warp: 8 by 32 threads,
   which many people write, have room for eight.  Columns are then two where that takes fewer sectors: a stencil's rows
   are read again by the results above and below them.
@@ -53,7 +57,9 @@ from msgspec.structs import replace
 
 from metafork.analysis.analyses import Analyses
 from metafork.analysis.memory.block_memory import BlockMemory, UnknownSizeError, block_memory
+from metafork.analysis.values.loop_ranges import LoopKind
 from metafork.evaluators.counter import NotKnown
+from metafork.evaluators.extent import Extent
 from metafork.evaluators.kernels import has_vectors, multiples
 from metafork.evaluators.multiple import Multiple
 from metafork.evaluators.registers_per_thread import registers
@@ -71,13 +77,13 @@ from metafork.ir.marks import (
 from metafork.ir.program import Program, Var, Version
 from metafork.ir.rewriting import private_arrays
 from metafork.strategies.strategy import Applied, Effect, Need, NotApplied, Strategy
+from metafork.strategies.threads.larger_blocks import grown, is_alone, opened
 from metafork.strategies.threads.needs import FULL_WARP, MOST_OPERATIONS, PTX, SEVERAL, full_tiles
 from metafork.strategies.threads.sharing import MANY, iterations, loads_per_result, loops_that_share, saved_loads
 from metafork.strategies.threads.trees import adds_up_rows
 from metafork.transform.align import Align
 from metafork.transform.coarsen import Coarsen
-from metafork.transform.directive import Refused, Schedule, applied
-from metafork.transform.grow import Grow
+from metafork.transform.directive import Refused, Schedule
 
 COLUMNS = (4, 2)
 """How many columns are tried: an access of 16 bytes has four, or two of 8 bytes."""
@@ -89,6 +95,8 @@ OF_TILES = (4, 2)
 """How many rows are tried where the loads that they share come from shared memory."""
 WORTH = Fraction(9, 10)
 """What loads, or their sectors, have to fall to for the registers of more results to pay."""
+SMALL = 4
+"""Bytes of elements of which a thread has registers for planes of rows of columns, in blocks of any size."""
 MOST_REGISTERS = 168
 """With more, a multiprocessor of 65,536 registers has fewer than twelve warps, three for each of its schedulers."""
 
@@ -224,7 +232,11 @@ def _columns(tiled: _Tiled, place: int = 0, part: int = 1, *, pairs: bool = Fals
         for columns in (one for one in COLUMNS[pairs:] if one <= most):
             rows = min(tiled.results // 2 // part // columns, MANY if loop is None else iterations(program, loop))
             less = part > 1 and columns == COLUMNS[0]
-            if less and (loop is None or _narrower(block_memory(begins, analyses), loop, rows, columns)):
+            if loop is not None:
+                begun = block_memory(begins, analyses)
+                while rows > 1 and _loads_less(begun, loop, (rows // 2, columns), (rows, columns)):
+                    rows //= 2  # of which loops of few trips are unrolled, and share loads
+            if less and (loop is None or _loads_less(begun, loop, (2 * rows, columns // 2), (rows, columns))):
                 continue
             several = None if loop is None or rows == 1 else (loop, rows)
             mapped = with_results(begins, {len(begins.grid) - 1: columns, **dict([several] if several else [])})
@@ -257,12 +269,11 @@ def _streams(tiled: _Tiled) -> bool:
     return all(number >= 0 for number in spare.terms().values())
 
 
-def _narrower(memory: BlockMemory, loop: int, rows: int, columns: int) -> bool:
-    """Say whether as many results load less in half the columns."""
+def _loads_less(memory: BlockMemory, loop: int, shape: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Say whether a result loads less in so many rows of columns than in others."""
     from metafork.evaluators.sectors_of_loads import sectors_of_loads  # few shapes get this far
 
-    broad, narrow = (sectors_of_loads(memory, loop, rows * n, columns // n) for n in (1, 2))
-    return narrow < broad * WORTH
+    return sectors_of_loads(memory, loop, *shape) < sectors_of_loads(memory, loop, *other) * WORTH
 
 
 def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
@@ -284,6 +295,25 @@ def _planes(tiled: _Tiled, counts: tuple[int, int] = PLANES) -> _Shape | str:
     return _Shape(
         mapped, (planes, rows), f"{note}: {float(together):.4g} loads per result instead of {float(alone):.4g}"
     )
+
+
+def _deep(tiled: _Tiled) -> _Shape | str:
+    """Return planes of rows of two columns in vectors, for straight code in which both outer directions share loads."""
+    program = tiled.program
+    around = [loop.kind for path in tiled.memory.paths for one in path.references for loop in one.loops]
+    if LoopKind.SERIAL in around:
+        return "a loop of a thread would keep all results of several planes in registers"
+    if any(array.element.size > SMALL for array in program.arrays):
+        return f"planes of elements of more than {SMALL} bytes have no registers"
+    shape = _planes(tiled)
+    if isinstance(shape, str):
+        return shape
+    mapped = with_results(program, several_results(shape.program) | {len(program.grid) - 1: COLUMNS[1]})
+    vectors = has_vectors(mapped, tiled.analyses)
+    if vectors is not True:
+        return APART if vectors is False else vectors.reason
+    note = f"{COLUMNS[1]} neighbouring iterations of the innermost thread loop in vectors, {shape.note}"
+    return _Shape(mapped, (*shape.counts, COLUMNS[1]), note)
 
 
 def _rows(tiled: _Tiled, most: int = ROWS) -> _Shape | str:
@@ -318,6 +348,7 @@ def _sharing(tiled: _Tiled, place: int = 0, *, in_loops: bool = False) -> int | 
 
 
 SHAPES: dict[str, Callable[[_Tiled], _Shape | str]] = {
+    "deep": _deep,
     "taller": _taller,
     "columns": _columns,
     "pairs": partial(_columns, pairs=True),
@@ -338,17 +369,28 @@ WHOLE = {"taller", "columns"}
 FOR_SMALL_BLOCKS = {"fewer columns", "fewer planes", "few columns", "few rows", "other columns"}
 
 
-def _grown(program: Program, analyses: Analyses) -> tuple[Program, Schedule]:
-    """Return a program whose blocks compute more with the threads that they had; itself where that is not legal.
+def _opened(tiled: _Tiled) -> _Tiled:
+    """Return blocks of ``meta_block`` with rows and planes that the grid alone walks, as many as a thread may have."""
+    if tiled.keeps or tiled.adds_up:
+        return tiled
+    larger = opened(tiled.program, ROWS, tiled.analyses)
+    if larger is tiled.program:
+        return tiled
+    return replace(tiled, version=replace(tiled.version, program=larger), memory=block_memory(larger, tiled.analyses))
 
-    Where ``meta_block`` says how many threads a block has, all loops grow, else the outermost one of several results.
-    """
-    if len(phases(program)) != 1:
-        return program, ()
-    loops = [loop for loop in phases(program)[0].threads if loop.results > 1]
-    larger = tuple(Grow(loop.var, loop.results) for loop in (loops if program.blocked else loops[:1]))
-    grown = applied(program, larger, analyses)
-    return (program, ()) if isinstance(grown, Refused) else (grown, larger)
+
+def _as_they_grow(shape: _Shape, program: Program, analyses: Analyses) -> _Shape | str:
+    """Return a shape of opened blocks for the program as it is, whose blocks get rows and planes as they grow."""
+    begins = analyses.of(FROM_MULTIPLES.apply, program) if shape.aligned else program
+    if isinstance(begins, Refused):
+        return begins.reason
+    counts, threads = several_results(shape.program), phases(program)[0].threads
+    alone = [axis for axis in counts if is_alone(threads[axis])]
+    mapped = with_results(begins, counts)
+    if alone and grown(mapped, analyses)[0] is mapped:
+        return "blocks cannot compute more"
+    needs = (Need(Extent(program.grid[axis].extent), counts[axis]) for axis in alone)
+    return replace(shape, program=mapped, needs=(*shape.needs, *needs))
 
 
 def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
@@ -360,13 +402,13 @@ def _in_larger_blocks(tiled: _Tiled, kind: str) -> _Shape | str:
         return KEEPS
     if any(results[loop] == 1 for loop in loops_that_share(tiled.program, tiled.memory)):
         return "threads of a block share loads in another direction"
-    grown, larger = _grown(shape.program, tiled.analyses)
-    if grown is shape.program:
+    more, larger = grown(shape.program, tiled.analyses)
+    if more is shape.program:
         return "blocks cannot compute more"
-    if shape.columns and has_vectors(grown, tiled.analyses) is not True:
+    if shape.columns and has_vectors(more, tiled.analyses) is not True:
         return APART
-    whole = _whole_vectors(grown, tiled.analyses) if kind in WHOLE else ()
-    return replace(shape, program=grown, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
+    whole = _whole_vectors(more, tiled.analyses) if kind in WHOLE else ()
+    return replace(shape, program=more, needs=(FULL_WARP, *whole), grown=(*shape.schedule, *larger))
 
 
 def _in_registers(memory: BlockMemory) -> list[set[str]]:
@@ -408,30 +450,35 @@ class RegisterTile(Strategy, frozen=True):
         if not all(can_run_together(one.body, private_arrays(one.body)) for one in phases(program)):
             return NotApplied("iterations of a thread loop do not run side by side: one may end early, or has arrays")
         tiled = _Tiled(version, memory, self.results, analyses)
+        tiled = _opened(tiled) if self.grows else tiled
         reasons: list[str] = []
         shapes = tuple(kind for kind in self.shapes if kind in OF_TREES or not own)
         for number, kind in enumerate(shapes, 1):
             larger_blocks, kind = kind.startswith(LARGER), kind.removeprefix(LARGER)
             shape = _in_larger_blocks(tiled, kind) if larger_blocks else SHAPES[kind](tiled)
+            if isinstance(shape, _Shape) and tiled.program is not program:
+                shape = _as_they_grow(shape, program, analyses)
             if isinstance(shape, _Shape):
                 keeps = self.grows and program.blocked
-                grown, larger = _grown(shape.program, analyses) if keeps else (shape.program, ())
+                made, larger = grown(shape.program, analyses) if keeps else (shape.program, ())
                 stays = own or program.blocked or larger_blocks
                 more = not stays and isinstance(_in_larger_blocks(tiled, kind), _Shape)
                 left = shapes[number:]
-                if larger_blocks:
+                if kind == "deep":
+                    pass
+                elif larger_blocks:
                     left = tuple(one for one in left if one in OF_TREES)
                 elif not own:
-                    left = _left(left, kind, shape, grows=more or grown is not shape.program)
+                    left = _left(left, kind, shape, grows=more or made is not shape.program)
                 left = (f"{LARGER}{kind}", *left) if more else left
                 smaller = replace(self, shapes=left) if left else self._of_fewer(program)
-                whole = _whole_vectors(grown, analyses) if kind in WHOLE and not larger_blocks else ()
-                needs = (*shape.needs, *whole, *full_tiles(grown))
+                whole = _whole_vectors(made, analyses) if kind in WHOLE and not larger_blocks else ()
+                needs = (*shape.needs, *whole, *full_tiles(made))
                 what = f"{' x '.join(map(str, shape.counts))} results per thread"
                 fewer_threads = program.blocked and not keeps
                 effect = Effect(f"{what}, in larger blocks" if larger_blocks else what + ", of fewer" * fewer_threads)
                 note, schedule = f"a thread runs {shape.note}", (*shape.schedule, *larger)
-                return Applied(replace(version, program=grown), note, effect, (), needs, smaller, schedule)
+                return Applied(replace(version, program=made), note, effect, (), needs, smaller, schedule)
             reasons.append(shape)
         if self.shapes != tuple(SHAPES) and (fewer := self._of_fewer(program)) is not None:
             return fewer.apply(version, analyses)

@@ -41,6 +41,24 @@ def test_a_block_computes_more(name):
         assert results(first, point, seed) == results(again, point, seed)
 
 
+@pytest.mark.parametrize("block", ["B0", "2, B0"])
+@pytest.mark.parametrize("name", GROWN)
+def test_a_block_computes_what_the_grid_alone_walked(block, name):
+    text = (
+        TEXT.format(clause=f"meta_block({block})", body=GROWN[name])
+        .replace("(int i = 1", "(int g = 0; g < 3; g++) meta_for (int i = 1")
+        .replace("float b[n][m]", "float b[3][n][m]")
+        .replace("b[i]", "b[g][i]")
+    )
+    schedule = "grow(one, 2); grow(one_1, 4)" if block == "B0" else "grow(one, 2); grow(i_thread, 4)"
+    first, more = program(text), grown(text, schedule)
+    assert not isinstance(more, Refused), more.reason
+    again = program(metafork_text(more))
+    assert again == more
+    for seed, point in enumerate(POINTS):
+        assert results(first, point, seed) == results(again, point, seed)
+
+
 NESTS = """
 #include <assert.h>
 void f(int n, int B, const float a[n], float b[n])

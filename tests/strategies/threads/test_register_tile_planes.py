@@ -5,6 +5,7 @@ import pytest
 from metafork.analysis.analyses import Analyses
 from metafork.comprehensive.optimize import optimize
 from metafork.comprehensive.scheduled import scheduled_unit
+from metafork.evaluators.registers_per_thread import registers
 from metafork.frontend import parse
 from metafork.ir.invariants import InvariantError, check_program
 from metafork.ir.ir_strategies import Pipeline
@@ -19,6 +20,7 @@ from tests.metafork.kernel_runs import Case, grid, run
 from tests.metafork.programs import program
 
 STRATEGY = RegisterTile(shapes=("planes",))
+DEEP = RegisterTile(shapes=("deep",))
 
 TEXT = """
 void {name}(int n, int B, int C, int D, const float a[n + 2][n + 2][n + 2], float c[n + 2][n + 2][n + 2], int d[n + 2])
@@ -59,6 +61,33 @@ BODIES = {
 }
 
 
+BLOCKED = """
+void {name}(int l, int m, int n, int B, int C, int D, const float a[l + 2][m + 2][n + 2],
+            float c[l + 2][m + 2][n + 2], int d[l + 2])
+{{
+  meta_schedule meta_block({block}) {{
+    meta_for (int z = 0; z < l; z++) meta_for (int y = 0; y < m; y++) meta_for (int x = 0; x < n; x++) {{
+      {body}
+    }}
+  }}
+}}"""
+NOT_DEEP = {
+    "nothing_shared": LEFT["nothing_shared"],
+    "one_direction": LEFT["one_direction"],
+    "in_loops": "float s = 0.0f; for (int t = 0; t < n; t++) s += a[z][y][t] + a[z + 1][y][t] + a[z][y + 1][t];"
+    " c[z][y][x] = s;",
+    "no_vectors": SEVEN.replace("x +", "2 * x +"),
+}
+
+
+def blocked(body, block="B, C", name="f"):
+    return BLOCKED.format(name=name, body=body, block=block)
+
+
+def has_planes(found):
+    return isinstance(found, Applied) and results_of(found.version.program)[0] > 1
+
+
 def text(body, name="f", cached=""):
     return TEXT.format(name=name, body=body, cached=cached)
 
@@ -86,12 +115,64 @@ def test_where_blocks_keep_something_or_registers_are_short_threads_stay():
     assert isinstance(STRATEGY.apply(short, Analyses()), NotApplied)
 
 
-def test_small_blocks_have_fewer_rows_of_columns_and_no_planes():
-    """Where there are columns, planes with rows would need more threads than these."""
+@pytest.mark.parametrize("block", ["B", "B, C", "B, C, D", "8, 32"])
+def test_blocks_get_planes_that_only_the_grid_has(block):
+    found = DEEP.apply(Version(program(blocked(SEVEN, block))), Analyses())
+    grown = found.version.program
+    assert results_of(grown) == (8, 4, 2)
+    alone = 3 - len(block.split(","))
+    assert [getattr(loop.extent, "value", None) for loop in grown.body[0].threads[:alone]] == [8, 4][:alone]
+    asked = [need.counter.name for need in found.needs]
+    assert [f"extent_{name}_over_1" in asked for name in "lm"] == [alone > 0, alone > 1]
+    kernel = lower(grown, "k")
+    assert kernel.aligned
+    assert kernel.bounds == ((256, 4) if block == "8, 32" else (1024, 1))
+    assert registers(found.version, Analyses()) == 64
+
+
+ROWS_ALONE = {
+    "stencil": (
+        (8, 2),
+        "c[y + 1][x + 1] = a[y][x + 1] + a[y + 1][x] + a[y + 2][x + 1] + a[y + 1][x + 1] + a[y + 1][x + 2];",
+    ),
+    "window": ((8, 2), "float s = 0; for (int q = 0; q < 3; q++) s += a[y + q][x] * d[q]; c[y][x] = s;"),
+    "nothing_shared": ((1, 2), "c[y][x] = a[y][x];"),
+}
+FLAT = """
+void {name}(int m, int n, int B, const float a[m + 2][n + 2], float c[m + 2][n + 2], const float d[3])
+{{
+  meta_schedule meta_block(B) {{
+    meta_for (int y = 0; y < m; y++) meta_for (int x = 0; x < n; x++) {{
+      {body}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("name", ROWS_ALONE)
+def test_blocks_get_rows_that_only_the_grid_has(name):
+    counts, body = ROWS_ALONE[name]
+    found = RegisterTile().apply(Version(program(FLAT.format(name=name, body=body))), Analyses())
+    assert results_of(found.version.program) == counts
+    assert ("extent_m_over_1" in [need.counter.name for need in found.needs]) == (counts[0] > 1)
+
+
+@pytest.mark.parametrize("name", NOT_DEEP)
+def test_without_shared_loads_and_vectors_in_straight_code_no_planes_of_columns(name):
+    assert not has_planes(DEEP.apply(Version(program(blocked(NOT_DEEP[name]))), Analyses()))
+
+
+def test_planes_of_wide_elements_have_no_registers():
+    doubles = program(blocked(SEVEN).replace("float", "double"))
+    assert not has_planes(DEEP.apply(Version(doubles), Analyses()))
+
+
+def test_small_blocks_have_fewer_rows_of_columns():
+    """Where there are columns, planes with rows alone would need more threads than these."""
     (tree,) = optimize(text(SEVEN), counters=("threads_per_block",), strategies=("register_tile",)).schedules
     (leaf,) = tree.leaves
     shapes = [results_of(one.version.program) for one in leaf.variants]
-    assert shapes == [(1, 8, 2), (1, 4, 2), (1, 2, 2), (8, 1, 2), (1, 1, 1)]
+    assert shapes == [(8, 4, 2), (8, 4, 2), (1, 2, 2), (8, 1, 2), (1, 1, 1)]
 
 
 def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():
@@ -102,7 +183,7 @@ def test_a_thread_has_its_rows_whatever_is_printed_and_read_back():
     assert results_of(schedule.program) == results_of(found) == (8, 4, 1)
 
 
-@pytest.mark.parametrize("counts", [{0: 4, 1: 4, 2: 2}, {2: 5}, {0: 0}])
+@pytest.mark.parametrize("counts", [{2: 5}, {0: 0}])
 def test_marks_that_no_lowering_carries_out_are_noticed(counts):
     with pytest.raises(InvariantError):
         check_program(with_results(program(text(SEVEN)), counts))
@@ -122,5 +203,16 @@ def test_kernels_at_sizes_that_leave_rows_and_planes_over(tmp_path):
         source = text(body, name)
         one = with_results(program(source), {0: 2, 1: 3} if number % 2 else {1: 4, 0: 3})
         cases.append(Case(source, points, program=one))
+        one = with_results(program(source), {0: 2, 1: 3, 2: 2} if number % 2 else {2: 4, 1: 2, 0: 3})
+        cases.append(Case(source, points, program=one, label=f"{name}_of_columns"))
     cases.append(Case(cases[0].text, points, program=applied(SEVEN).version.program, label="chosen"))
+    around = grid(l=(2, 8, 17), m=(3, 9), n=(7, 8, 20), B=(2, 5), C=(4,), D=(3,))
+    for number, block in enumerate(("B", "B, C", "B, C, D")):
+        source = blocked(SEVEN, block, f"planes_{number}")
+        planes = DEEP.apply(Version(program(source)), Analyses()).version.program
+        cases.append(Case(source, around, program=planes))
+    for name, (_, body) in ROWS_ALONE.items():
+        source = FLAT.format(name=f"alone_{name}", body=body)
+        rows = RegisterTile().apply(Version(program(source)), Analyses()).version.program
+        cases.append(Case(source, grid(m=(3, 8, 17), n=(7, 8, 20), B=(3, 4)), program=rows))
     assert run(cases, tmp_path) == {}

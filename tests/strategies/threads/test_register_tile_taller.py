@@ -47,7 +47,7 @@ TAKEN = {
     "five_points": ((16, 2), FIVE),
 }
 LEFT = {
-    "too_long_to_unroll": (CONVOLUTION.format(5), "hardly less"),
+    "too_long_to_unroll": (CONVOLUTION.format(17), "hardly less"),
     "no_columns": ("c[y][x] = ((((a[y][x] + 1) * 2 + 1) * 2 + 1) * 2 + 1) * 2;", "share no loads"),
 }
 
@@ -116,8 +116,8 @@ SECTORS = {
     "a_convolution": (CONVOLUTION.format(3), 4, 4, "float", (12 * Fraction(33, 2) + 9) / 16),
     # 32 bytes: every lane has a sector of its own.
     "wide_elements": (CONVOLUTION.format(3), 4, 4, "double", Fraction(18 * 32 + 9, 16)),
-    # One trip of the loop over p, and in it all of q: 4 rows of 8 elements and 5 weights, five times.
-    "half_unrolled": (CONVOLUTION.format(5), 4, 4, "float", 5 * (4 * 2 * Fraction(33, 2) + 5) / 16),
+    # One trip of the loop over p, and in it all of q: 4 rows of 12 elements and 9 weights, nine times.
+    "half_unrolled": (CONVOLUTION.format(9), 4, 4, "float", 9 * (4 * 3 * Fraction(33, 2) + 9) / 16),
     "columns_of_a_matrix": ("c[y][x] = a[x][y] + a[0][0];", 2, 4, "float", Fraction(8 * 32 + 1, 8)),
     "any_place": ("c[y][x] = a[(int)c[y][0] % 4][x];", 2, 4, "float", Fraction(8 * 32 + 4, 8)),
     "squares": ("if (x < 2 && y < 2) c[y][x] = a[y * y][x];", 2, 4, "float", Fraction(32)),
