@@ -363,10 +363,13 @@ template <> struct metafork_offset<true> {
     using type = long long;
 };
 
-/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off. */
+/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off.  No
+ * operand is subnormal: the quotient of those that are flushed takes four instructions less than __fdividef. */
 static __device__ __forceinline__ int metafork_quotient(unsigned int place, unsigned int length) {
 #if defined(__CUDA_ARCH__)
-    return (int)__fdividef((float)place + 0.5f, (float)length);
+    float quotient;
+    asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(quotient) : "f"((float)place + 0.5f), "f"((float)length));
+    return (int)quotient;
 #else
     return (int)(place / length);
 #endif
