@@ -363,13 +363,13 @@ template <> struct metafork_offset<true> {
     using type = long long;
 };
 
-/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off.
- * Lengths are not denormal, which __fdividef would ask. */
+/* A block has at most 1024 threads, so that the quotient of place + 1/2 is further from the next integer than it is off.  No
+ * operand is subnormal: the quotient of those that are flushed takes four instructions less than __fdividef. */
 static __device__ __forceinline__ int metafork_quotient(unsigned int place, unsigned int length) {
 #if defined(__CUDA_ARCH__)
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"((float)length));
-    return (int)(((float)place + 0.5f) * inverse);
+    float quotient;
+    asm("div.approx.ftz.f32 %0, %1, %2;" : "=f"(quotient) : "f"((float)place + 0.5f), "f"((float)length));
+    return (int)quotient;
 #else
     return (int)(place / length);
 #endif

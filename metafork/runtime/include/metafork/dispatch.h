@@ -6,8 +6,11 @@
 #ifndef METAFORK_DISPATCH_H
 #define METAFORK_DISPATCH_H
 
-#include "metafork/exact.h"
 #include "metafork/launch.h"
+
+METAFORK_COMPILED_QUICKLY
+#include "metafork/exact.h"
+METAFORK_COMPILED_AS_GIVEN
 
 /* ---- choosing a leaf ---- */
 
@@ -249,7 +252,9 @@ METAFORK_RUNTIME int metafork_dispatch(const metafork_schedule *schedule, void *
     bool empty, bool nothing, int64_t *values, const void *inputs, metafork_choice *choose, metafork_attempt *attempt);
 
 #if !defined(METAFORK_RUNTIME_APART)
+METAFORK_COMPILED_QUICKLY
 #include "metafork/dispatching.h"
+METAFORK_COMPILED_AS_GIVEN
 #endif
 
 #endif

@@ -48,8 +48,23 @@
 #ifndef METAFORK_LAUNCH_H
 #define METAFORK_LAUNCH_H
 
+/* Between the two the compiler optimizes as far as costs little time: what moves arrays and asks devices waits for them, and is
+ * most of what a generated file compiles for the host. */
+#if defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__)
+#if defined(__NVCC__)
+#pragma nv_diag_suppress 1675 /* nvcc's own front end hands the pragmas on, and warns of them */
+#endif
+#define METAFORK_COMPILED_QUICKLY _Pragma("GCC push_options") _Pragma("GCC optimize(\"Og\")")
+#define METAFORK_COMPILED_AS_GIVEN _Pragma("GCC pop_options")
+#else
+#define METAFORK_COMPILED_QUICKLY
+#define METAFORK_COMPILED_AS_GIVEN
+#endif
+
+METAFORK_COMPILED_QUICKLY
 #include "metafork/byte_sets.h"
 #include "metafork/machine.h"
+METAFORK_COMPILED_AS_GIVEN
 
 #include <stdbool.h>
 #include <unistd.h>
