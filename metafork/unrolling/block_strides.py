@@ -9,8 +9,9 @@
                                               for (; k < n; k += B)
                                                 sum += a[k];
 
-A compiler does the same, but divides first, to know how many iterations are left over: some 25 instructions.  Loops by
-ones get the same if they access every ``B``-th element.
+A compiler does the same, but divides first, to know how many iterations are left over: some 25 instructions.  Where
+blocks add up in steps, loops by ones that access every ``B``-th element get the same; elsewhere they are left to the
+passes that make vectors and tiles of them.
 
 Legality.  Iterations stay in their order, and leave the limit as it is.  A block has few places, and the limit is
 proved not to be negative, or tested, so that nothing overflows that did not before.
@@ -42,13 +43,16 @@ MOST_STATEMENTS = 32
 class BlockStrides(Rewriter):
     """Rewrites the code of a thread in a phase with these thread loops; loops within loops stay as they are.
 
-    ``positive`` says what is proved not to be negative.  ``taken`` grows by the names of scalars.
+    ``positive`` says what is proved not to be negative, ``by_ones`` whether loops by ones are among them.  ``taken``
+    grows by the names of scalars.
     """
 
-    def __init__(self, threads: Sequence[ir.MetaFor], positive: Callable[[ir.Expr], bool], taken: set[str]) -> None:
+    def __init__(
+        self, threads: Sequence[ir.MetaFor], positive: Callable[[ir.Expr], bool], by_ones: bool, taken: set[str]
+    ) -> None:
         extents = [exact_polynomial(loop.extent, {}, frozenset()) for loop in threads]
         self._extents: list[Polynomial | None] = [one for one in extents if one is not None and one.symbols]
-        self._positive, self._taken = positive, taken
+        self._positive, self._by_ones, self._taken = positive, by_ones, taken
 
     def loop(self, node: ir.For) -> ir.Stmt | Body:
         """Return a loop, or one of several iterations at once and one over those that are left."""
@@ -82,7 +86,7 @@ class BlockStrides(Rewriter):
         """Say whether a loop's step is the number of places, or what it accesses lies so many elements apart."""
         if exact_polynomial(loop.step, {}, changing) in self._extents:
             return True
-        if not loop.unit:
+        if not (loop.unit and self._by_ones):
             return False
         known: dict[str, Polynomial] = {}
         for stmt in ir.walk_statements(body):

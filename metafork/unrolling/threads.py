@@ -64,7 +64,8 @@ class ThreadCode(Rewriter):
         body = _Jammed(self.taken).body(node.body)
         if self.program.striding is not None:
             return self._strided(node, body)
-        return BlockStrides(node.threads, self.positive, self.taken).body(self._together(node, body))
+        strides = BlockStrides(node.threads, self.positive, bool(self.stepping), self.taken)
+        return strides.body(self._together(node, body))
 
     def loop(self, node: ir.For) -> ir.Stmt | Body:
         """Return a loop of the block; it stays within warps as far as it can if it is a tree or a scan."""
