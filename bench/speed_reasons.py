@@ -17,10 +17,21 @@ _STEPS = (
     "steps at a time in shared memory"
 )
 
+_FOUR = (
+    "4 x 4 results per thread, whatever s is, as threads and tiles are the program's: loads of shared memory take twice "
+    "the expert's share, and a block of 64 x 64 loads 1.67 times as much"
+)
+
 REASONS = {
     "transposition": (
         "one padded tile as the expert's, but loops of unknown trips around both accesses, and a quotient that places "
         "each thread in the tile's rows"
+    ),
+    "matmul, n = 256": _FOUR,
+    "matmul, s0 by s1 a thread, n = 256": _FOUR,
+    "matmul, batched": (
+        "one addition a step for each row of b, whose length is unknown; row addresses of a; one strip of 64 steps for "
+        "prologue and epilogue"
     ),
     "3D Jacobi, T": _TWO_COLUMNS,
     "3D heat, double, T": (
