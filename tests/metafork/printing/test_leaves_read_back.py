@@ -74,7 +74,7 @@ def test_other_pragmas_mean_nothing():
     [
         ("stages(1)", "MF0602", "count is 2, not 1"),
         ("vectorize(2)", "MF0602", "`2` has no place in `vectorize()`"),
-        ("lay_out(x, twisted)", "MF0602", "form is one of rows, padded, xor"),
+        ("lay_out(x, twisted)", "MF0602", "form is one of rows, padded, padded2, padded4, xor"),
         ("lay_out(y, xor)", "MF0601", "`y` is not in shared memory"),
         ("transpose(q)", "MF0601", "there is no array `q`"),
         ("uncache(y)", "MF0601", "`y` does not go through shared memory"),
