@@ -18,8 +18,8 @@ _STEPS = (
 )
 
 _FOUR = (
-    "4 x 4 results per thread, whatever s is, as threads and tiles are the program's: loads of shared memory take twice "
-    "the expert's share, and a block of 64 x 64 loads 1.67 times as much"
+    "4 x 4 results per thread, whatever s is, as threads and tiles are the program's: loads of shared memory take "
+    "twice the expert's share, and a block of 64 x 64 loads 1.67 times as much"
 )
 
 REASONS = {

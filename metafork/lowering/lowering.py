@@ -252,7 +252,10 @@ class _Lowering(Struct):
     def _uneven(self, loop: ir.MetaFor, number: int) -> bool:
         """Say whether a thread loop, of that number from the outermost, is not proved to fill the block."""
         extent = self.scope.polynomial(loop.extent)
-        threads = None if extent is None else in_groups(extent, loop.results, self.scope, loop.var)
+        try:
+            threads = None if extent is None else in_groups(extent, loop.results, self.scope, loop.var)
+        except UnknownShapeError:
+            return True
         return threads != self.shape[len(self.shape) - 1 - number]
 
     def _window_names(self, plan: PathPlan, taken: set[str]) -> dict[int, str]:

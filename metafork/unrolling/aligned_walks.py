@@ -203,9 +203,10 @@ def _counted(stmt: ir.For) -> _Loop | None:
     match stmt:
         case ir.For(
             init=ir.Declare(name=name, type=ScalarType.INT, value=begin),
-            condition=ir.Binary(op="<", left=ir.Var(name=tested), right=past),
+            condition=ir.Binary(op="<" | "<=" as op, left=ir.Var(name=tested), right=last),
             step=ir.Assign(target=ir.Var(name=stepped), op="+", value=ir.IntConst(value=1)),
-        ) if name == tested == stepped and begin is not None and begin.type is INT and past.type is INT:
+        ) if name == tested == stepped and begin is not None and begin.type is INT and last.type is INT:
+            past = last if op == "<" else ir.binary("+", last, ir.IntConst(1))
             declared = {one.name for one in ir.walk_statements(stmt.body) if isinstance(one, ir.Declare)}
             changed = assigned_variables(stmt.body) | declared
             stored = {array for one in stmt.body for array in stored_in(one)}

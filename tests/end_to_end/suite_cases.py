@@ -98,7 +98,7 @@ CASES = {
     "needle": Case(at(n=(9, 4), B=(4, 2), penalty=(3, 10))),
     "pathfinder": Case(at(rows=(6, 5), cols=(13, 8), B=(4, 8))),
     "reduction": Case(at(n=(37, 16), B=(8, 4))),
-    "scan": Case(at(n=(37, 16), B=(8, 4))),
+    "scan": Case(at(n=(37, 16, 300, 130), B=(8, 4, 128, 64))),
     "sobel": Case(at(rows=(9, 8, 17), cols=(11, 35, 40), B0=(4, 2, 8), B1=(8, 32, 32))),
     "sobel_bytes": Case(
         at(width=(13, 8, 34), height=(9, 8, 17), TX=(4, 8, 32), TY=(2, 4, 16)), {"src": "k * 37 % 251"}

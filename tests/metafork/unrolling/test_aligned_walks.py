@@ -27,6 +27,7 @@ void NAME(int n, int B, int s, const ELEMENT x[17 * n + s * n], const int at[17 
 BODIES = {
     "a_chunk_each": "for (int k = 0; k < s; k++) sum += x[i * s + k];",
     "rows_anywhere": "for (int k = 3 * i; k < 3 * i + i % 14; k++) sum = sum / 2 + x[k];",
+    "to_the_last": "for (int k = 3 * i; k <= 3 * i + i % 14 - 1; k++) sum = sum / 2 + x[k];",
     "gathered": "for (int k = 3 * i; k < 3 * i + i % 14; k++) sum += x[k] * w[at[k] & 7];",
     "below_zero": "for (int k = -5; k < s - 5; k++) { int p = k + 5; sum = sum / 2 + x[i * s + p]; }",
     "on_condition": "for (int k = i; k < i + s; k++) if (x[k] > 2) sum -= x[k]; else sum += x[k] / 2;",

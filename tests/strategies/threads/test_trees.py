@@ -80,3 +80,13 @@ def test_threads_have_four_places_then_two(name):
 )
 def test_blocks_that_add_up_rows(program, expected):
     assert adds_up_rows(program) == expected
+
+
+def test_a_phase_may_have_fewer_places_than_the_block():
+    """How many groups of four ``B - 1`` places are has no name."""
+    text = (PROGRAMS / "scan.mf").read_text()
+    fewer = text.replace("meta_for (int u = 0; u < B; u++)\n        y", "meta_for (int u = 1; u < B; u++)\n        y")
+    assert fewer != text
+    applied = STRATEGY.apply(Version(parsed(fewer)), Analyses())
+    assert isinstance(applied, Applied)
+    assert results_of(applied.version.program) == (4,)

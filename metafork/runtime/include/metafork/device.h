@@ -52,6 +52,10 @@
 #elif defined(METAFORK_CPU) && (defined(__FP_FAST_FMAF) || defined(__FP_FAST_FMA))
 #pragma GCC optimize("fp-contract=off")
 #endif
+/* g++ 12 leaves out roundings to float where it puts sums of them side by side: t[0] += x[0], t[1] += x[1] with doubles x. */
+#if defined(METAFORK_CPU) && defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-slp-vectorize")
+#endif
 
 #define METAFORK_RESTRICT __restrict__
 #define METAFORK_KERNEL(kind, name, parameters, arguments)                                                             \
