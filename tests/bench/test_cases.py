@@ -81,6 +81,7 @@ def test_experts_are_good_ones():
         if name not in KNOWN and row["goal"] is not None and row["expert"]["instructions"] > NEAR * row["bound"]
     }
     # docs/speed.md says why.
-    assert far <= {"LU", "lower triangle of a * a^T", "seven points", "seven points, 3D blocks"}
+    triangles = {"lower triangle of a * a^T", "lower triangle of a * a^T, n = 250"}
+    assert far <= {"LU", "seven points", "seven points, 3D blocks"} | triangles
     for row in rows.values():
         assert row["oursUnfused"]["localRequests"] == row["expert"]["localRequests"] == 0
