@@ -124,5 +124,5 @@ def counter_of(loop: ir.For) -> str | None:
             changed = assigned_variables(loop.body) | {
                 s.name for s in ir.walk_statements(loop.body) if isinstance(s, ir.Declare)
             }
-            return None if (variables(limit) | {name}) & changed else name
+            return None if name in changed or variables(limit) & {name, *changed} else name
     return None

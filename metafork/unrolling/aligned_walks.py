@@ -210,7 +210,7 @@ def _counted(stmt: ir.For) -> _Loop | None:
             declared = {one.name for one in ir.walk_statements(stmt.body) if isinstance(one, ir.Declare)}
             changed = assigned_variables(stmt.body) | declared
             stored = {array for one in stmt.body for array in stored_in(one)}
-            if (variables(past) | {name}) & changed or arrays_read(past) & stored:
+            if name in changed or variables(past) & {name, *changed} or arrays_read(past) & stored:
                 return None
             return _Loop(stmt, name, begin, past)
     return None

@@ -43,6 +43,7 @@ OTHER = {
     "of few iterations": "for (int k = 0; k < 8; k++) sum += x[i * 8 + k];",
     "on condition alone": "for (int k = i; k < i + s; k++) if (sum > 2) sum -= x[k];",
     "stored in between": "for (int k = i; k < i + 1; k++) { sum += y[k]; y[k] = sum; }",
+    "up to an end that moves": "for (int k = i; k < i + s - k; k++) sum += x[k];",
     "with an early end": "for (int k = i; k < i + s; k++) { if (x[k] > 2) break; sum += x[k]; }",
 }
 

@@ -130,6 +130,7 @@ LEFT = {
     "narrow elements": lambda: tiled(named(ONE_RESULT, "f", "short")),
     "rows of odd length": lambda: tiled(named(ONE_RESULT, "f"), K=9),
     "few iterations": lambda: tiled(named(ONE_RESULT, "f"), K=8),
+    "an end that moves": lambda: tiled(named(ONE_RESULT, "f").replace("z < K", "z < K - z")),
     "an early end": lambda: tiled(named(FOUND_EARLY, "f")),
 }
 
