@@ -57,7 +57,8 @@ class BlockStrides(Rewriter):
     def loop(self, node: ir.For) -> ir.Stmt | Body:
         """Return a loop, or one of several iterations at once and one over those that are left."""
         counted = counted_loop(node)
-        limit = None if counted is None or counted.down or not counted.declared else counted.only_limit()
+        steady = counted is not None and not (counted.down or counted.others) and counted.declared
+        limit = counted.only_limit() if counted is not None and steady else None
         if counted is None or limit is None or not node.body or node.copies:
             return node
         statements = ir.walk_statements(node.body)

@@ -68,6 +68,9 @@ OTHERS = {
     "ends early": text("k", body=SUM + "if (sum > 9) break;"),
     "a loop in it": text("k", body="for (int j = 0; j <= k; j++) sum += x[i][j];"),
     "within a loop": text("k", "int j = 0; j < 2; j++", f"for ({BY_PLACES}) {SUM}"),
+    "a limit that the loop changes": text("k", "int k = u; k < end; k += B", "sum += k; end = end - 1;").replace(
+        "float sum = u;", "float sum = u; int end = n;"
+    ),
     "a limit that changes": text("k", "int k = u; k < x[i][0]; k += B", "sum += k;"),
 }
 
