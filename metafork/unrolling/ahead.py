@@ -43,39 +43,60 @@ def four_at_a_time(body: Body, known: Mapping[str, Polynomial], arrays: Set[str]
     ``known`` are scalars around it as polynomials, with ``THREAD`` in those that differ from thread to thread; loads
     are those of ``arrays``.  ``taken`` grows by the names of scalars.
     """
-    return _Ahead(changing_scalars(body), arrays, taken).body(body, known)
+    return _Ahead(changing_scalars(body), taken, arrays).body(body, known)
 
 
-class _Ahead(Struct, frozen=True):
+class LoopWalk(Struct, frozen=True):
+    """Goes through the code of a thread, and puts something else in the place of its loops.
+
+    ``changing`` are the scalars that something assigns; ``taken`` grows by the names of new ones.
+    """
+
     changing: Set[str]
-    arrays: Set[str]
     taken: set[str]
 
-    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
-        scalars = dict(known)
-        return tuple([new for stmt in body for new in self._statement(stmt, scalars)])
+    def instead(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
+        """Return what takes the place of a loop; ``None``: it stays, and what is in it may not."""
+        raise NotImplementedError
 
-    def _statement(self, stmt: ir.Stmt, scalars: dict[str, Polynomial]) -> Iterator[ir.Stmt]:
-        match stmt:
-            case ir.Declare():
+    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
+        """Return a list of statements with its loops replaced; ``known`` are scalars around it as polynomials."""
+        scalars = dict(known)
+        result: list[ir.Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt, scalars)
+            if isinstance(stmt, ir.Declare):
                 scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
-                yield stmt
+        return tuple(result)
+
+    def _statement(self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial]) -> Body:
+        match stmt:
             case ir.If(then=then, otherwise=otherwise):
-                yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
-            case ir.For(init=ir.Declare() as init) if any(
-                isinstance(one, ir.For) for one in ir.walk_statements(stmt.body)
-            ):
-                alike = is_alike(init.value, scalars, self.changing)
-                counter = Polynomial.symbol(init.name if alike else f"{THREAD} {init.name}")
-                yield replace(stmt, body=self.body(stmt.body, {**scalars, init.name: counter}))
+                return (replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars)),)
+            case ir.While(body=inner):
+                return (replace(stmt, body=self.body(inner, scalars)),)
+            case ir.For() if (new := self.instead(stmt, scalars)) is not None:
+                return new
             case ir.For():
-                variable = counter_of(stmt)
-                if variable is not None and not unrolls(stmt) and self._shares(stmt.body, variable, scalars):
-                    yield from four_together(stmt, self.taken)
-                else:
-                    yield stmt
+                around = dict(scalars)
+                if isinstance(stmt.init, ir.Declare):
+                    alike = is_alike(stmt.init.value, scalars, self.changing)
+                    name = stmt.init.name if alike else f"{THREAD} {stmt.init.name}"
+                    around[stmt.init.name] = Polynomial.symbol(name)
+                return (replace(stmt, body=self.body(stmt.body, around)),)
             case _:
-                yield stmt
+                return (stmt,)
+
+
+class _Ahead(LoopWalk, frozen=True):
+    arrays: Set[str]
+
+    def instead(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
+        """Return an innermost loop with four iterations in one, if these load shared neighbours."""
+        variable = counter_of(loop)
+        if variable is None or unrolls(loop) or any(isinstance(one, ir.For) for one in ir.walk_statements(loop.body)):
+            return None
+        return tuple(four_together(loop, self.taken)) if self._shares(loop.body, variable, known) else None
 
     def _shares(self, body: Body, variable: str, known: Mapping[str, Polynomial]) -> bool:
         """Say whether each iteration loads the next element of some array, the same one in all threads."""
@@ -132,6 +153,12 @@ def unrolls(loop: ir.For) -> bool:
             return False
 
 
+def four_iterations(body: Body, counter: ir.Var, taken: set[str]) -> Body:
+    """Return an iteration of a loop by ones, and the three behind it."""
+    places: list[ir.Expr] = [counter, *(ir.binary("+", counter, ir.IntConst(one)) for one in range(1, TOGETHER))]
+    return tuple(stmt for place in places for stmt in copied(body, {counter.name: place}, taken))
+
+
 def four_together(loop: ir.For, taken: set[str]) -> Iterator[ir.Stmt]:
     """Yield a loop with four iterations in one, and the loop over those that are left."""
     init, condition, step = loop.init, loop.condition, loop.step
@@ -139,11 +166,7 @@ def four_together(loop: ir.For, taken: set[str]) -> Iterator[ir.Stmt]:
     assert isinstance(condition, ir.Binary)
     assert isinstance(step, ir.Assign)
     variable, several = ir.Var(init.name, init.type), ir.IntConst(TOGETHER)
-    places: list[ir.Expr] = [
-        variable,
-        *(ir.binary("+", variable, ir.IntConst(number)) for number in range(1, TOGETHER)),
-    ]
-    body = tuple(stmt for place in places for stmt in copied(loop.body, {variable.name: place}, taken))
+    body = four_iterations(loop.body, variable, taken)
     limit = condition.right
     even: ir.Expr = ir.binary("*", ir.binary("/", limit, several), several)
     if isinstance(limit, ir.IntConst):

@@ -25,7 +25,7 @@ one.  Where arrays do not begin at multiples of 16 bytes, or a row is short, the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -37,8 +37,7 @@ from metafork.ir.kernel import ALIGNED
 from metafork.ir.names import fresh
 from metafork.ir.polynomial_code import LONG
 from metafork.ir.rewriting import arrays_read, assigned_variables, inlined, map_expression, substitute, variables
-from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, unrolls
-from metafork.unrolling.jam import copied
+from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, LoopWalk, Scalars, four_iterations, unrolls
 from metafork.unrolling.shared_loads import changing_scalars, exact_polynomial, read_always
 from metafork.unrolling.vectors import THREAD, is_alike, stored_in, values_of, varies, wide_in, with_vectors
 
@@ -54,7 +53,7 @@ def with_aligned_walks(body: Body, known: Mapping[str, Polynomial], arrays: Set[
     ``known`` are scalars around it as polynomials, with ``THREAD`` in those that differ between neighbours in x;
     ``arrays`` are those in global memory.  ``taken`` grows by the names of scalars.
     """
-    return _Walks(changing_scalars(body), arrays, taken).body(body, known)
+    return _Walks(changing_scalars(body), taken, arrays).body(body, known)
 
 
 class _Loop(Struct, frozen=True):
@@ -66,63 +65,29 @@ class _Loop(Struct, frozen=True):
     past: ir.Expr
 
 
-class _Walks(Struct, frozen=True):
-    changing: Set[str]
+class _Walks(LoopWalk, frozen=True):
     arrays: Set[str]
-    taken: set[str]
 
-    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
-        scalars = dict(known)
-        result: list[ir.Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt, scalars)
-            if isinstance(stmt, ir.Declare):
-                scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
-        return tuple(result)
-
-    def _statement(self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[ir.Stmt]:
-        match stmt:
-            case ir.If(then=then, otherwise=otherwise):
-                yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
-            case ir.While(body=inner):
-                yield replace(stmt, body=self.body(inner, scalars))
-            case ir.For() if (found := self._aligned(stmt, scalars)) is not None:
-                yield from found
-            case ir.For():
-                around = dict(scalars)
-                if isinstance(stmt.init, ir.Declare):
-                    alike = is_alike(stmt.init.value, scalars, self.changing)
-                    around[stmt.init.name] = Polynomial.symbol(
-                        stmt.init.name if alike else f"{THREAD} {stmt.init.name}"
-                    )
-                yield replace(stmt, body=self.body(stmt.body, around))
-            case _:
-                yield stmt
-
-    def _aligned(self, stmt: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
+    def instead(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return the three loops in place of one, ``None`` where its iterations read no next element of the thread."""
-        loop = _counted(stmt)
-        if loop is None or stmt.copies or unrolls(stmt):
+        walk = _counted(loop)
+        if walk is None or loop.copies or unrolls(loop):
             return None
-        if not all(isinstance(one, ir.Declare | ir.Assign | ir.If) for one in ir.walk_statements(stmt.body)):
+        if not all(isinstance(one, ir.Declare | ir.Assign | ir.If) for one in ir.walk_statements(loop.body)):
             return None
-        if len(list(ir.walk_statements(stmt.body))) * TOGETHER > MOST_STATEMENTS:
+        if len(list(ir.walk_statements(loop.body))) * TOGETHER > MOST_STATEMENTS:
             return None
-        body = _indices_first(stmt.body, self.taken)
-        walked = self._walked(loop, body, known)
+        body = _indices_first(loop.body, self.taken)
+        walked = self._walked(walk, body, known)
         if walked is None:
             return None
         at_counter, rest = walked
-        first, past, even, tail = [ir.Var(fresh(f"{loop.counter}_{name}", self.taken), INT) for name in ENDS]
-        index = substitute(at_counter, {loop.counter: first})
-        counter = ir.Var(loop.counter, INT)
-        places: list[ir.Expr] = [
-            counter,
-            *(ir.binary("+", counter, ir.IntConst(number)) for number in range(1, TOGETHER)),
-        ]
-        four = tuple(one for place in places for one in copied(body, {counter.name: place}, self.taken))
+        first, past, even, tail = [ir.Var(fresh(f"{walk.counter}_{name}", self.taken), INT) for name in ENDS]
+        index = substitute(at_counter, {walk.counter: first})
+        counter = ir.Var(walk.counter, INT)
+        four = four_iterations(body, counter, self.taken)
         step = ir.Assign(counter, "+", ir.IntConst(TOGETHER))
-        whole = ir.For(ir.Declare(counter.name, INT, even), ir.binary("<", counter, tail), step, four, stmt.span)
+        whole = ir.For(ir.Declare(counter.name, INT, even), ir.binary("<", counter, tail), step, four, loop.span)
         begins = dict.fromkeys(self.arrays, Polynomial())
         at = Polynomial.symbol(f"{THREAD} {even.name}") * TOGETHER - rest
         vectors = with_vectors((whole,), {**known, even.name: at}, (), begins, 1, self.taken)
@@ -136,13 +101,13 @@ class _Walks(Struct, frozen=True):
         behind = ir.binary("-", ir.Cast(UNSIGNED, past), ir.Cast(UNSIGNED, even))
         left = ir.binary("&", behind, ir.Cast(UNSIGNED, three))
         return (
-            ir.Declare(first.name, INT, loop.first),
-            ir.Declare(past.name, INT, loop.past),
+            ir.Declare(first.name, INT, walk.first),
+            ir.Declare(past.name, INT, walk.past),
             ir.Declare(even.name, INT, ir.Conditional(aligned, begin, past, INT)),
             ir.Declare(tail.name, INT, ir.binary("-", past, ir.Cast(INT, left))),
-            self._part(loop, first, even),
+            self._part(walk, first, even),
             *vectors.body,
-            self._part(loop, tail, past),
+            self._part(walk, tail, past),
         )
 
     def _walked(self, loop: _Loop, body: Body, known: Mapping[str, Polynomial]) -> tuple[ir.Expr, Polynomial] | None:

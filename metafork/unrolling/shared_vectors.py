@@ -21,9 +21,8 @@ together, and which of a kernel's scalars have to be multiples of 4 for that: th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from metafork.algebra.polynomial import Polynomial
@@ -31,7 +30,7 @@ from metafork.ir import program as ir
 from metafork.ir.arithmetic.types import ScalarType
 from metafork.ir.marks import counter_of
 from metafork.ir.polynomial_code import conjunction
-from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, Scalars, four_together, unrolls
+from metafork.unrolling.ahead import MOST_STATEMENTS, TOGETHER, LoopWalk, Scalars, four_together, unrolls
 from metafork.unrolling.shared_loads import changing_scalars
 from metafork.unrolling.short_loops import without_short_loops
 from metafork.unrolling.vectors import divides, wide_in, with_vectors
@@ -50,40 +49,14 @@ def with_wide_reads(body: Body, begins: Mapping[str, Polynomial], divisible: Seq
     """
     hidden = {stmt.name for stmt in ir.walk_statements(body) if isinstance(stmt, ir.Declare)}
     asked = [name for name in divisible if name not in hidden]
-    return _Wide(changing_scalars(body), begins, asked, taken).body(body, {})
+    return _Wide(changing_scalars(body), taken, begins, asked).body(body, {})
 
 
-class _Wide(Struct, frozen=True):
-    changing: Set[str]
+class _Wide(LoopWalk, frozen=True):
     begins: Mapping[str, Polynomial]
     divisible: Sequence[str]
-    taken: set[str]
 
-    def body(self, body: Body, known: Mapping[str, Polynomial]) -> Body:
-        scalars = dict(known)
-        result: list[ir.Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt, scalars)
-            if isinstance(stmt, ir.Declare):
-                scalars[stmt.name] = Scalars(self.changing).value(stmt, scalars)
-        return tuple(result)
-
-    def _statement(self, stmt: ir.Stmt, scalars: Mapping[str, Polynomial]) -> Iterator[ir.Stmt]:
-        match stmt:
-            case ir.If(then=then, otherwise=otherwise):
-                yield replace(stmt, then=self.body(then, scalars), otherwise=self.body(otherwise, scalars))
-            case ir.While(body=inner):
-                yield replace(stmt, body=self.body(inner, scalars))
-            case ir.For() if (found := self._by_four(stmt, scalars)) is not None:
-                yield from found
-            case ir.For():
-                own = {stmt.init.name} if isinstance(stmt.init, ir.Declare) else set()
-                around = {name: value for name, value in scalars.items() if name not in own}
-                yield replace(stmt, body=self.body(stmt.body, around))
-            case _:
-                yield stmt
-
-    def _by_four(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
+    def instead(self, loop: ir.For, known: Mapping[str, Polynomial]) -> Body | None:
         """Return a loop with four iterations in one where that is possible, ``None`` where nothing is won by it."""
         variable = counter_of(loop)
         if variable is None or loop.copies or unrolls(loop):

@@ -68,8 +68,8 @@ KNOWN = {
     "matadd": 170e3,
 }
 NEAR = 1.3
-SPILLED = 0.02
-"""What may access registers that are in local memory: those of 3D Jacobi are bounded."""
+SPILLED = {"3D Jacobi, T": 0.02}
+"""Which share of the instructions may access registers that are in local memory: those of 3D Jacobi are bounded."""
 
 
 def test_experts_are_good_ones():
@@ -85,6 +85,7 @@ def test_experts_are_good_ones():
     # docs/speed.md says why.
     odd = {name for name in rows if name.endswith(", n = 250")}
     assert far <= {"LU", "lower triangle of a * a^T", "seven points", "seven points, 3D blocks"} | odd
-    for row in rows.values():
+    for name, row in rows.items():
+        ours = row["oursUnfused"]
         assert row["expert"]["localRequests"] == 0
-        assert row["oursUnfused"]["localRequests"] <= SPILLED * row["oursUnfused"]["instructions"]
+        assert ours["localRequests"] <= SPILLED.get(name, 0) * ours["instructions"]
