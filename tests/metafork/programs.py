@@ -103,3 +103,17 @@ void matadd(int N, int B0, int B1, int a[N][N], int b[N][N], int c[N][N]) {
   }
 }
 """
+
+# A matrix times a vector in tiles, of which each thread walks a row.
+ROWS = """
+void rows(int n, int B, const ELEMENT a[n][n], const ELEMENT x[n], ELEMENT y[n])
+{
+  int blocks = n / B;
+  meta_schedule cache(a, x) {
+    meta_for (int i = 0; i < blocks; i++)
+      for (int t = 0; t < n / B; t++)
+        meta_for (int u = 0; u < B; u++)
+          for (int k = 0; k < B; k++)
+            y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
+  }
+}"""

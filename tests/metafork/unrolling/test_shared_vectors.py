@@ -9,7 +9,7 @@ from metafork.ir.static_values import with_static_values
 from metafork.lowering.lowering import lower
 from metafork.printing.cuda import kernel_text
 from tests.metafork.kernel_runs import Case, grid, run
-from tests.metafork.programs import jammed, program
+from tests.metafork.programs import ROWS, jammed, program
 
 TILES = """
 void NAME(int n, int B, int K, ELEMENT a[n][n], ELEMENT b[n][n], ELEMENT c[n][n])
@@ -151,18 +151,7 @@ def test_kernels_ask_for_what_accesses_need():
 
 
 def test_threads_walk_rows_that_are_padded_by_a_vector(tmp_path):
-    text = """
-    void rows(int n, int B, const float a[n][n], const float x[n], float y[n])
-    {
-      int blocks = n / B;
-      meta_schedule cache(a, x) {
-        meta_for (int i = 0; i < blocks; i++)
-          for (int t = 0; t < n / B; t++)
-            meta_for (int u = 0; u < B; u++)
-              for (int k = 0; k < B; k++)
-                y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
-      }
-    }"""
+    text = ROWS.replace("ELEMENT", "float")
     padded = program(text).mapped(wide=True, cached=("a", "x"), layouts=(("a", Layout(padding=4)),))
     assert together(padded) == {("shared_a", 4), ("shared_x", 4)}
     assert "metafork_move<4>(&shared_a[" in kernel_text(lower(padded, "k"))

@@ -11,7 +11,7 @@ from metafork.strategies.scalar_replacement import STRATEGY as SCALAR_REPLACEMEN
 from metafork.strategies.strategy import Applied, NotApplied
 from metafork.strategies.threads.unroll_and_jam import STRATEGY, UnrollAndJam
 from metafork.transform.placement import Vectorize
-from tests.metafork.programs import MATADD, MATMUL, program
+from tests.metafork.programs import MATADD, MATMUL, ROWS, program
 
 CHOSEN = {"counters": ("registers_per_thread",), "strategies": ("scalar_replacement", "unroll_and_jam")}
 
@@ -56,20 +56,6 @@ def test_an_instance_has_its_tile_whatever_order_its_loops_stand_in():
         counters = [stmt.init.name for stmt in walk_statements(leaf_code(one).kernel.body) if isinstance(stmt, For)]
         assert "z" in counters
         assert "w" not in counters
-
-
-ROWS = """
-void rows(int n, int B, const ELEMENT a[n][n], const ELEMENT x[n], ELEMENT y[n])
-{
-  int blocks = n / B;
-  meta_schedule cache(a, x) {
-    meta_for (int i = 0; i < blocks; i++)
-      for (int t = 0; t < n / B; t++)
-        meta_for (int u = 0; u < B; u++)
-          for (int k = 0; k < B; k++)
-            y[i * B + u] += a[i * B + u][t * B + k] * x[t * B + k];
-  }
-}"""
 
 
 @pytest.mark.parametrize(("element", "forms"), [("float", (4, 1)), ("double", (2, 1)), ("short", (1,))])
